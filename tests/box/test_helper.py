@@ -39,7 +39,7 @@ SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) 
 
 
 def spoken(*argv: str) -> tuple[str, ...]:
-    return helper.spoken(argv, BOX, timeout_s=60)
+    return helper.user_argv(argv, BOX, timeout_s=60)
 
 
 def marked(*argv: str) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def test_what_is_not_the_helpers_runs_as_the_user(argv: tuple[str, ...]) -> None
 def test_a_lease_is_the_users_own_and_what_it_runs_may_be_the_helpers() -> None:
     lease = ("env", f"MOUNTLAB_LEASE={RUN}", "sh", "-c", "lease", "lease.sh", f"{OUT}/{RUN}", "600", RUN)
     clean = ("clean text", "mountlab-clean", "clean", "1000", "", ROOT, OUT, "borrow", "me 1/2 x")
-    *head, text, name = helper.spoken((*lease, *clean), BOX, timeout_s=60)
+    *head, text, name = helper.user_argv((*lease, *clean), BOX, timeout_s=60)
     assert (tuple(head), name) == (lease, "mountlab-clean")
     assert text.endswith(shlex.join((*helper.COMMAND, "600", "-", "clean", "clean", "me 1/2 x")))
 

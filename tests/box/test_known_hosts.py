@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.box.hostkeys import Hop, _preferring, check_host_keys, known_hosts_files
-from mountlab.box.known_hosts import KnownKeys, known, read_known_hosts, server_name
+from mountlab.box.known_hosts import KnownKeys, keys_for, read_known_hosts, server_name
 from mountlab.core.errors import BoxError, HostKeyError
 from paramiko import RSAKey, SSHClient
 from rows import every_row
@@ -24,7 +24,7 @@ ED = "ssh-ed25519"
 
 
 def said(text: str, host: str = "lab", port: int = 22, alias: str = "") -> KnownKeys:
-    return known(read_known_hosts(text, "known_hosts"), host, port, alias)
+    return keys_for(read_known_hosts(text, "known_hosts"), host, port, alias)
 
 
 # --- what a line says -------------------------------------------------------------------------------------------------

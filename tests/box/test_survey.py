@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from facts import known
-from mountlab.box.connection import timed_out
+from mountlab.box.connection import timeout_error
 from mountlab.box.containment import ask_argv
 from mountlab.box.survey import DAX, _help_command, survey
 from mountlab.box.testing import ReplayBox
@@ -81,7 +81,7 @@ def test_a_slow_program_has_time_for_each_option_and_one_that_hangs_names_the_ne
     starts = 1 + len(argv) - 4 + 4  # the list, each option, each engine that has some of its own
     assert slow.calls[0].timeout_s >= 10 * starts
     with pytest.raises(BoxTimeout) as raised:
-        survey(swept, ReplayBox(BOX).fail(argv, timed_out(argv, 9.0, "box b", b"fio: slow")), FACTS)
+        survey(swept, ReplayBox(BOX).fail(argv, timeout_error(argv, 9.0, "box b", b"fio: slow")), FACTS)
     assert raised.value.what.startswith("the box's fio did not list its options in ")
     assert "`fio --version`" in raised.value.next_step
     assert (raised.value.where, raised.value.evidence) == ("box b", "fio: slow")

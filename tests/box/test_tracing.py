@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from mountlab.box.connection import Completed
 from mountlab.box.testing import ReplayBox
-from mountlab.box.tracing import answered, tracing_facts
+from mountlab.box.tracing import read_answer, tracing_facts
 from mountlab.core.box_facts import Surveyed
 from mountlab.core.shell import script_argv, script_text
 from mountlab.core.units import MIB
@@ -27,7 +27,7 @@ ROOT = "capabilities 000001ffffffffff"
 
 
 def said(*lines: str) -> Surveyed:
-    return answered(Completed((), 0, "\n".join(lines).encode(), b"", 0.0))
+    return read_answer(Completed((), 0, "\n".join(lines).encode(), b"", 0.0))
 
 
 def test_a_box_that_records_has_no_reason_against_it() -> None:
@@ -163,7 +163,7 @@ def test_what_a_process_without_the_capability_is_told(lost: str, words: str) ->
     around = ["setpriv", f"--inh-caps={lost}", f"--bounding-set={lost}"] if lost else []
     asked = script_argv("tracing.sh", *(event.name for event in EVENTS))
     done = subprocess.run([*around, *asked], capture_output=True, check=True)
-    facts = answered(Completed((), 0, done.stdout, done.stderr, 0.0))
+    facts = read_answer(Completed((), 0, done.stdout, done.stderr, 0.0))
     assert facts.trace_reason.startswith(f"it is {words}" if words else "")
     assert bool(facts.trace_reason) == bool(lost)
     assert tracefs() == before

@@ -24,13 +24,13 @@ ID = "11111111-2222-3333-4444-555555555555"
 
 def test_a_refusal_is_taken_apart() -> None:
     said = f"refused: /dev/sdb (1 TiB) holds ext4, label MYDATA, id {ID}\npermit: {ID}\n"
-    assert read_refusal(said) == Refusal(found=f"/dev/sdb (1 TiB) holds ext4, label MYDATA, id {ID}", permit=ID)
-    assert read_refusal("refused: /dev/sdb is read-only\n") == Refusal(found="/dev/sdb is read-only", permit="")
+    assert read_refusal(said) == Refusal(reason=f"/dev/sdb (1 TiB) holds ext4, label MYDATA, id {ID}", permit=ID)
+    assert read_refusal("refused: /dev/sdb is read-only\n") == Refusal(reason="/dev/sdb is read-only", permit="")
 
 
 def test_whatever_else_is_said_is_kept() -> None:
-    assert read_refusal("sh: awk: not found\nrefused: x\n").found == "sh: awk: not found refused: x"
-    assert read_refusal("").found == ""
+    assert read_refusal("sh: awk: not found\nrefused: x\n").reason == "sh: awk: not found refused: x"
+    assert read_refusal("").reason == ""
 
 
 def test_a_permission_is_taken_apart() -> None:

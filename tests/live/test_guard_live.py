@@ -35,7 +35,7 @@ def assert_refused(done: Done, found: str, permit: str = "") -> None:
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert done.stderr.startswith("refused: "), done.stderr
     refusal = read_refusal(done.stderr)
-    assert re.search(found, refusal.found), refusal.found
+    assert re.search(found, refusal.reason), refusal.reason
     assert re.fullmatch(permit, refusal.permit), done.stderr
 
 

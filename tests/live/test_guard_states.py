@@ -94,7 +94,7 @@ def refused(done: Done, says: str) -> str:
     assert (done.returncode, done.stdout) == (1, ""), done.stdout + done.stderr
     assert done.stderr.startswith("refused: "), done.stderr
     refusal = read_refusal(done.stderr)
-    assert re.search(says, refusal.found), refusal.found
+    assert re.search(says, refusal.reason), refusal.reason
     return refusal.permit
 
 

@@ -72,7 +72,7 @@ def test_members_of_an_array_of_md(vm_connection: BoxConnection, loops: list[str
     create = "mdadm --quiet --create /dev/md/guard --name=guard --run --level=1 --raid-devices=2 --assume-clean"
     sh(vm_connection, f"{create} --metadata=1.2 {' '.join(loops)} </dev/null")
     array = sh(vm_connection, f"blkid -p -o value -s UUID {loops[1]}")
-    assert re.search(r"is held by md\d+$", refusal_of(vm_connection, loops[1]).found)
+    assert re.search(r"is held by md\d+$", refusal_of(vm_connection, loops[1]).reason)
     sh(vm_connection, "mdadm --quiet --stop /dev/md/guard")
     stopped = refusal_of(vm_connection, loops[1])
     assert re.search("holds linux_raid_member, label .*guard, id ", stopped.found)
@@ -83,13 +83,13 @@ def test_a_physical_volume_of_lvm_and_what_lies_on_it(vm_connection: BoxConnecti
     only = f'--config \'devices {{ filter=["a|^{loops[0]}$|", "r|.*|"] use_devicesfile=0 }}\''
     sh(vm_connection, f"pvcreate -qq -y {only} {loops[0]} && vgcreate -qq -y {only} guard {loops[0]}")
     sh(vm_connection, f"lvcreate -qq -y {only} -Wn -Zn -L 8M -n data guard")
-    assert re.search(r"is held by dm-\d+$", refusal_of(vm_connection, loops[0]).found)
+    assert re.search(r"is held by dm-\d+$", refusal_of(vm_connection, loops[0]).reason)
     claimed = vm_connection.run(script_argv("claim.sh", "/dev/guard/data", "", "60"), root=True, timeout_s=120.0)
     assert re.search(r"^claimed /dev/dm-\d+ .* uuid=LVM-\w+$", claimed.text.strip()), claimed.error_text
     volume = guard(vm_connection, "/dev/guard/data")
     assert re.fullmatch(r"/dev/dm-\d+\n", volume.text), volume.error_text
     sh(vm_connection, f"vgchange -qq -an {only} guard")
-    assert re.search(r"holds LVM2_member, id \w{6}-", refusal_of(vm_connection, loops[0]).found)
+    assert re.search(r"holds LVM2_member, id \w{6}-", refusal_of(vm_connection, loops[0]).reason)
 
 
 @pytest.mark.parametrize("stable", DISKS, ids=["disk", "pmem"])

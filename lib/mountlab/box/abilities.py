@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mountlab.box.connection import BoxConnection
-from mountlab.box.containment import ask_argv, offered
+from mountlab.box.containment import ask_argv, read_offers
 from mountlab.box.readiness import CheckRow
 from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.box.tracing import tracing_facts
@@ -35,7 +35,7 @@ COUNTERS = {
     "/proc/pressure/memory": "pressure on memory",
 }
 BELOW = Filesystem(name="below", type="tmpfs")
-"""What an overlay lies on; the other families do not look at it."""
+"""The lower file system of an overlay; other families ignore it."""
 SEE_RIGHTS, SEE_PROGRAMS = "rights: see above", "programs: see above"
 _PLAIN_DD: Mapping[str, Scalar] = {"conv": "fdatasync", "oflag": "none", "iflag": "none"}
 DD_WORKLOADS: tuple[Mapping[str, Scalar], ...] = (
@@ -49,14 +49,14 @@ DD_WORKLOADS: tuple[Mapping[str, Scalar], ...] = (
 def abilities(connection: BoxConnection, facts: BoxFacts) -> list[CheckRow]:
     """Return a row for each tool, for the file systems, and for what is recorded beside a trial. Changes nothing."""
     root = facts.rights.as_root
-    able = set(connection.run(("sh", "-c", PROBE, "mountlab-abilities"), root=root).text.splitlines())
+    probed = set(connection.run(("sh", "-c", PROBE, "mountlab-abilities"), root=root).text.splitlines())
     return [
         *(_tool_row(tool, connection, facts, root=root) for tool in TOOLS.own.values() if tool.programs),
         *_filesystem_rows(facts),
-        _caches_row(able),
-        _counters_row(able),
+        _caches_row(probed),
+        _counters_row(probed),
         _over_time_row(facts),
-        _log_row(able, facts),
+        _log_row(probed, facts),
         _processes_row(connection, root=root),
         _tracing_row(connection, facts),
     ]
@@ -92,8 +92,8 @@ def _lacking(programs: tuple[Program, ...], facts: BoxFacts) -> str:
 def _filesystem_rows(facts: BoxFacts) -> Iterator[CheckRow]:
     """Yield the types that work, and one row for each reason why others do not."""
     reasons = {kind: _reason(family, facts) for kind, family in FAMILIES.own.items()}
-    works = [kind for kind, (reason, _) in reasons.items() if not reason]
-    yield CheckRow("types", "ok", f"can be measured: {', '.join(sorted(works))}")
+    usable = [kind for kind, (reason, _) in reasons.items() if not reason]
+    yield CheckRow("types", "ok", f"can be measured: {', '.join(sorted(usable))}")
     for reason in dict.fromkeys(reason for reason in reasons.values() if reason[0]):
         kinds = sorted(kind for kind, other in reasons.items() if other == reason)
         yield CheckRow("types", "limited", f"not {', '.join(kinds)}: {reason[0]}", reason[1])
@@ -108,28 +108,28 @@ def _reason(family: Family, facts: BoxFacts) -> tuple[str, str]:
         return "mounting needs root", SEE_RIGHTS
     if absent := facts.kernel.lacks(family.kernel_types):
         return f"the kernel has no {', '.join(absent)}", "file systems: see above"
-    if never := family.unavailable(Filesystem(name=family.type, type=family.type, over=BELOW), facts):
-        return never, ""
+    if reason := family.unavailable(Filesystem(name=family.type, type=family.type, over=BELOW), facts):
+        return reason, ""
     if lacking := _lacking(family.programs, facts):
         return lacking, SEE_PROGRAMS
     return "", ""
 
 
-def _caches_row(able: set[str]) -> CheckRow:
-    if "drops" in able:
+def _caches_row(probed: set[str]) -> CheckRow:
+    if "drops" in probed:
         return CheckRow("cold reads", "ok", "all caches of the kernel are dropped before a trial")
-    if "evicts" in able:
+    if "evicts" in probed:
         return CheckRow("cold reads", "limited", "only the pages of a trial's own files are dropped", SEE_RIGHTS)
     seen = "no: neither may the caches be dropped, nor can the box's dd drop the pages of a file"
     return CheckRow("cold reads", "limited", seen, f"{SEE_RIGHTS}; or install GNU coreutils")
 
 
-def _counters_row(able: set[str]) -> CheckRow:
-    has = [words for file, words in COUNTERS.items() if f"counts {file}" in able]
-    lacks = [words for words in COUNTERS.values() if words not in has]
-    seen = f"recorded: {', '.join(has) or 'nothing'}" + (f"; not: {', '.join(lacks)}" if lacks else "")
-    mend = "a kernel with CONFIG_PSI, started with psi=1, and /proc of the machine itself" if lacks else ""
-    return CheckRow("counters", "limited" if lacks else "ok", seen, mend)
+def _counters_row(probed: set[str]) -> CheckRow:
+    present = [words for file, words in COUNTERS.items() if f"counts {file}" in probed]
+    absent = [words for words in COUNTERS.values() if words not in present]
+    seen = f"recorded: {', '.join(present) or 'nothing'}" + (f"; not: {', '.join(absent)}" if absent else "")
+    mend = "a kernel with CONFIG_PSI, started with psi=1, and /proc of the machine itself" if absent else ""
+    return CheckRow("counters", "limited" if absent else "ok", seen, mend)
 
 
 def _over_time_row(facts: BoxFacts) -> CheckRow:
@@ -139,8 +139,8 @@ def _over_time_row(facts: BoxFacts) -> CheckRow:
     return CheckRow("over time", "limited", seen, "install bash or busybox")
 
 
-def _log_row(able: set[str], facts: BoxFacts) -> CheckRow:
-    if "logs" in able:
+def _log_row(probed: set[str], facts: BoxFacts) -> CheckRow:
+    if "logs" in probed:
         return CheckRow("kernel log", "ok", "what the kernel complains of during a trial is kept")
     if facts.rights.level == "helper":
         return CheckRow("kernel log", "ok", "by the helper, what the kernel complains of during a trial is kept")
@@ -148,8 +148,8 @@ def _log_row(able: set[str], facts: BoxFacts) -> CheckRow:
 
 
 def _processes_row(connection: BoxConnection, *, root: bool) -> CheckRow:
-    """What keeps a tool's processes within its trial, beside a cgroup, which each trial tries by itself."""
-    offers = offered(connection.run(ask_argv(), root=root).text)
+    """Return whether PID namespaces keep a tool's processes within its trial. (Each trial tries a cgroup by itself.)"""
+    offers = read_offers(connection.run(ask_argv(), root=root).text)
     if offers["pid_namespace"]:
         return CheckRow("processes", "ok", "a tool's processes end with its trial, also where no cgroup works")
     seen = "a tool's processes are found by their environment where no cgroup works: a daemon may outlive a trial"

@@ -12,7 +12,7 @@ from mountlab.core.shell import script_argv
 from mountlab.filesystems.guard import CLAIM, read_refusal
 
 SLICE_S = 5
-"""How long the box reads between two words of how far it is."""
+"""How long the box reads between two reports of its position."""
 CALL_S = 99_999.0
 """The limit of one call. A kernel that does not count what is written to a device makes one call of it all."""
 
@@ -25,27 +25,27 @@ class Position:
     size: int
 
 
-Tell = Callable[[Position], object]
+Report = Callable[[Position], object]
 
 
-def scratch_device(box: Box, named: str) -> str:
-    """Return the stable name of the scratch device that `named` is or means in the box file. Raises ParameterError."""
-    listed = box.block_devices
-    if named not in listed and named not in listed.values():
+def scratch_device(box: Box, name: str) -> str:
+    """Return the stable name of a scratch device, by that name or its label in the box file. Raises ParameterError."""
+    devices = box.block_devices
+    if name not in devices and name not in devices.values():
         raise ParameterError(
             "the box file lists no such scratch device",
             where=f"params/boxes/{box.name}.yml: scratch",
-            got=named,
-            allowed=", ".join(listed) or "no device is listed",
-            next_step=f"list it there by its stable id, as `ls -l /dev/disk/by-id` on the box shows it: {named}: ...",
+            got=name,
+            allowed=", ".join(devices) or "no device is listed",
+            next_step=f"list it there by its stable id, as `ls -l /dev/disk/by-id` on the box shows it: {name}: ...",
         )
-    return listed.get(named, named)
+    return devices.get(name, name)
 
 
-def claim(connection: BoxConnection, device: str, *, erase: str = "", tell: Tell = lambda _: None) -> str:
+def claim(connection: BoxConnection, device: str, *, erase: str = "", report: Report = lambda _: None) -> str:
     """Claim a scratch device, given by its stable name, and return the box's answer.
 
-    Without `erase` all of it is read; `tell` gets the position. An interrupted claim resumes there, unless something
+    Without `erase` all of it is read; `report` gets the position. An interrupted claim resumes there, unless something
     was written to the device meanwhile. `erase`: the id of what is on it, which is destroyed. Raises UnsafeError for a
     device that is in use or holds data, which is left as it is; PlanError without root.
     """
@@ -56,15 +56,15 @@ def claim(connection: BoxConnection, device: str, *, erase: str = "", tell: Tell
             allowed="`become: auto`, and a user who may",
             next_step=f"mountlab box check {connection.box.name}",
         )
-    for word, said in _calls(connection, device, erase):
+    for word, answer in _read_slices(connection, device, erase):
         if word != "reading":
-            return said
-        tell(_position(said))
+            return answer
+        report(_position(answer))
     raise BoxError("claiming the device gave no answer", where=f"box {connection.box.name}: {device}")
 
 
-def _calls(connection: BoxConnection, device: str, erase: str) -> Iterator[tuple[str, str]]:
-    """Yield what the box says after each slice: `reading AT SIZE`, or `claimed ...` and `already ...` at the end."""
+def _read_slices(connection: BoxConnection, device: str, erase: str) -> Iterator[tuple[str, str]]:
+    """Yield the first word of the box's answer after each slice, and the rest: `reading AT SIZE`, `claimed ...`."""
     while True:
         completed = connection.run(script_argv(CLAIM, device, erase, str(SLICE_S)), root=True, timeout_s=CALL_S)
         if not completed.ok:
@@ -72,17 +72,17 @@ def _calls(connection: BoxConnection, device: str, erase: str) -> Iterator[tuple
             raise UnsafeError(
                 f"{device} is not claimed",
                 where=f"box {connection.box.name}",
-                got=refusal.found,
+                got=refusal.reason,
                 allowed="a device that nothing uses, and that is blank",
                 next_step=refusal.next_step(connection.box, device),
             )
-        word, _, said = completed.text.strip().partition(" ")
-        yield word, said
+        word, _, rest = completed.text.strip().partition(" ")
+        yield word, rest
 
 
-def _position(said: str) -> Position:
+def _position(answer: str) -> Position:
     try:
-        read, size = map(int, said.split())
+        read, size = map(int, answer.split())
     except ValueError as error:
-        raise BoxError("claiming the device gave an answer that cannot be read", got=repr(said)) from error
+        raise BoxError("claiming the device gave an answer that cannot be read", got=repr(answer)) from error
     return Position(read, size)

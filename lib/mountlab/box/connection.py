@@ -21,7 +21,7 @@ KILL_AFTER_S = 5
 GRACE_S = 15
 """How long after the box's own time limit we give up waiting for it."""
 CHUNK = 65536
-"""Bytes that are taken from a channel at once."""
+"""Most bytes that one read takes from a channel."""
 LARGEST_ANSWER = 1 << 28
 """Bytes that one command may send, standard error included: what a box sends is held in the memory of this machine."""
 
@@ -71,8 +71,8 @@ class BoxConnection(Protocol):
         """
 
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
-        """While a run has made something on the box. A connection that survives its own loss (mountlab.box.steady) runs
-        each command exactly once meanwhile; others run it as ever. `stopped` returns whether waiting should end.
+        """Hold the lease of a run, from its first change on the box to its undo. One that survives its own loss
+        (mountlab.box.steady) runs each command exactly once meanwhile. `stopped` returns whether waiting should end.
         """
 
     def close(self) -> None: ...
@@ -81,7 +81,7 @@ class BoxConnection(Protocol):
 def checked(
     connection: BoxConnection, argv: Sequence[str], *, what: str, timeout_s: float = 60.0, root: bool = False
 ) -> Completed:
-    """`connection.run`, for commands that must succeed. Raises CommandError with the command and what it said."""
+    """Run a command that must succeed. Raises CommandError with the command and its output."""
     completed = connection.run(argv, timeout_s=timeout_s, root=root)
     if completed.ok:
         return completed
@@ -112,15 +112,15 @@ def command_line(argv: Sequence[str], *, timeout_s: float, sudo: bool = False) -
     return _for_any_shell(f"{_ENVIRONMENT}; {_SUDO if sudo else ''}{command}; exit $?")
 
 
-def endless_line(argv: Sequence[str], *, sudo: bool = False, heard: bool = False) -> str:
-    """Return the same for a command without a time limit, which reads what is sent to it. `heard`: somebody reads what
-    it says."""
-    said = "" if heard else " >/dev/null 2>&1"
-    return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)}{said}")
+def endless_line(argv: Sequence[str], *, sudo: bool = False, reads_output: bool = False) -> str:
+    """Return the line for a command without a time limit, which reads what is sent to it. `reads_output`: its output is
+    read here, not discarded."""
+    redirection = "" if reads_output else " >/dev/null 2>&1"
+    return _for_any_shell(f"{_ENVIRONMENT}; exec {_SUDO if sudo else ''}{shlex.join(argv)}{redirection}")
 
 
 def _for_any_shell(script: str) -> str:
-    """`script` for sh, as one command of a login shell that may quote otherwise.
+    """Return a script for sh as one command of a login shell that may quote otherwise.
 
     Inside single quotes csh minds newlines and '!', and fish minds backslashes: these travel as octal escapes.
     """
@@ -137,7 +137,7 @@ class Stream:
         self._channel, self._lost = channel, lost
 
     def send(self, data: bytes) -> None:
-        """Raises BoxLost."""
+        """Write to the command's standard input. Raises BoxLost."""
         try:
             self._channel.sendall(data)
         except (SSHException, EOFError, OSError) as error:
@@ -145,11 +145,11 @@ class Stream:
 
     @property
     def ended(self) -> bool:
-        """Whether it is over, or the connection to it."""
+        """Whether the command, or the connection to it, has ended."""
         return bool(self._channel.closed or self._channel.exit_status_ready())
 
     def close(self) -> None:
-        """Its standard input ends."""
+        """Close the connection's channel: the command's standard input ends."""
         self._channel.close()
 
 
@@ -161,21 +161,21 @@ class AnsweringStream(Stream):
         self.where = where
 
     def receive(self, timeout_s: float) -> bytes:
-        """Return what it has said since, at least one byte. Raises BoxLost where it has ended, or says nothing for so
-        long."""
+        """Return its output since the last call, at least one byte. Raises BoxLost if it has ended, or prints nothing
+        in this time."""
         try:
             self._channel.settimeout(timeout_s)
-            said = self._channel.recv(CHUNK)
+            output = self._channel.recv(CHUNK)
         except TimeoutError as error:
             raise self._lost("no answer in time") from error
         except (SSHException, EOFError, OSError) as error:
             raise self._lost(repr(error)) from error
-        if not said:
-            raise self._lost(f"it has ended: {self._complaint()}")
-        return bytes(said)
+        if not output:
+            raise self._lost(f"it has ended: {self._error_output()}")
+        return bytes(output)
 
-    def _complaint(self) -> str:
-        """Return what it said on standard error, where that has come already."""
+    def _error_output(self) -> str:
+        """Return its output on standard error, as far as it has arrived."""
         if not self._channel.recv_stderr_ready():
             return "the channel closed"
         return str(self._channel.recv_stderr(CHUNK).decode("utf-8", "replace").strip())
@@ -192,14 +192,14 @@ def needs_root(argv: Sequence[str], box: Box) -> PlanError:
     )
 
 
-def timed_out(argv: Sequence[str], timeout_s: float, where: str, said: bytes) -> BoxTimeout:
-    """Return the error for a command that the box stopped at its time limit. `said`: on standard error."""
+def timeout_error(argv: Sequence[str], timeout_s: float, where: str, stderr: bytes) -> BoxTimeout:
+    """Return the error for a command that the box stopped at its time limit."""
     return BoxTimeout(
         f"a command on the box did not end in {timeout_s:g} s and was stopped",
         where=where,
         got=command_text(argv),
         next_step="run it on the box by hand, and see what it waits for",
-        evidence=said.decode("utf-8", "replace"),
+        evidence=stderr.decode("utf-8", "replace"),
     )
 
 

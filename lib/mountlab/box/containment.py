@@ -13,7 +13,7 @@ from mountlab.core.box_facts import BoxFacts
 CGROUPS = "/sys/fs/cgroup"
 """Where cgroups are mounted: v2, v1 (a directory a controller), or both (v2 in `unified`)."""
 LAST_RESORT = "environment"
-"""What holds processes where a box has neither."""
+"""What marks a trial's processes on a box without cgroup and PID namespace."""
 _MOUNTS = "-m --propagation slave"
 """What others unmount on the box goes there too: else their disks would stay busy as long as the trial takes."""
 _ALONE = f"{_MOUNTS} -p -f --mount-proc"
@@ -40,16 +40,16 @@ offer() {
 
 def ask_argv() -> tuple[str, ...]:
     """Return the command that asks a box which of OFFERS it allows. It changes nothing there."""
-    offers = (f"offer {variable} {' '.join(map(shlex.quote, each))}" for variable, each in OFFERS.items())
+    offers = (f"offer {variable} {' '.join(map(shlex.quote, commands))}" for variable, commands in OFFERS.items())
     return ("sh", "-c", _ASK + "\n".join(offers), "namespaces")
 
 
-def offered(printed: str) -> dict[str, str]:
-    """Return what the answer of a box to that names: variable of contain.sh to words."""
-    said = dict(line.partition("\t")[::2] for line in printed.splitlines())
-    return {variable: words if (words := said.get(variable, "")) in each else "" for variable, each in OFFERS.items()}
+def read_offers(printed: str) -> dict[str, str]:
+    """Parse a box's answer to `ask_argv`: variable of contain.sh to the words of its command, '' for none."""
+    answers = dict(line.partition("\t")[::2] for line in printed.splitlines())
+    return {name: words if (words := answers.get(name, "")) in commands else "" for name, commands in OFFERS.items()}
 
 
 def namespaces(facts: BoxFacts) -> dict[str, str]:
-    """Return the variables of contain.sh. Facts of before this was asked offer nothing."""
+    """Return the variables of contain.sh. Facts of earlier versions offer nothing."""
     return {variable: facts.surveyed.namespaces.get(variable, "") for variable in OFFERS}

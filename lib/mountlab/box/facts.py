@@ -71,7 +71,7 @@ def gather(connection: BoxConnection, programs: Iterable[Program]) -> BoxFacts:
 
 
 def roots(connection: BoxConnection) -> tuple[str, str]:
-    """(mount_root, output_root) of the box, as `gather` finds them, in a round trip of its own."""
+    """Return (mount_root, output_root) of the box, as `gather` does, in one round trip."""
     script = ROOTS_SCRIPT + 'printf "%s\\n%s\\n" "$mount_root" "$output_root"'
     argv = ("sh", "-c", script, "mountlab-roots", connection.box.mount_root or "", connection.box.output_root or "")
     lines = checked(connection, argv, what="the box's directories could not be found").text.splitlines()
@@ -117,12 +117,12 @@ def parse_sections(printed: str, rights: Rights | None = None) -> BoxFacts:
         key, tab, rest = line.partition("\t")
         if tab and key in texts:
             texts[key].append(rest)
-    record = {key: _value(FACTS[key], "\n".join(text).strip("\n ")) for key, text in texts.items()}
+    record = {key: _parse(FACTS[key], "\n".join(text).strip("\n ")) for key, text in texts.items()}
     record[_PROGRAMS.key] = parse_programs("\n".join(texts[_PROGRAMS.key]))
     return BoxFacts.from_record({**record, **({"rights": rights} if rights else {})}, "the box")
 
 
-def _value(fact: Fact, text: str) -> Any:
+def _parse(fact: Fact, text: str) -> Any:
     try:
         return fact.parse(text) if text else None
     except ValueError:

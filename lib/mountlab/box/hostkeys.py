@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from paramiko import MissingHostKeyPolicy, PKey, SSHClient, Transport
 
-from mountlab.box.known_hosts import KnownKeys, Listed, fingerprint, known, read_known_hosts, read_revoked, summary
+from mountlab.box.known_hosts import KnownKeys, Listed, fingerprint, keys_for, read_known_hosts, read_revoked, summary
 from mountlab.core.errors import BoxError, HostKeyError
 
 USER_FILES = "~/.ssh/known_hosts ~/.ssh/known_hosts2"
@@ -39,7 +39,7 @@ def check_host_keys(hop: Hop, ssh: str, where: str, private: list[Path] | None) 
     config: Mapping[str, Any] = {} if private else hop.ssh_config
     files = private or known_hosts_files(config, hop.host)
     lines = [line for file in files for line in _lines(file)]
-    trusted = known(lines, hop.host, hop.port, str(config.get("hostkeyalias", "")), _revoked(config))
+    trusted = keys_for(lines, hop.host, hop.port, str(config.get("hostkeyalias", "")), _revoked(config))
     # Nothing is given to Paramiko's own list, so that every key comes to us.
     hop.client.set_missing_host_key_policy(_Judge(trusted, ssh, where, files))
     hop.connect_kwargs["transport_factory"] = _preferring(trusted.algorithms)
@@ -50,10 +50,10 @@ def known_hosts_files(config: Mapping[str, Any], host: str) -> list[Path]:
     names = shlex.split(str(config.get("userknownhostsfile", USER_FILES)))
     names += shlex.split(str(config.get("globalknownhostsfile", SYSTEM_FILES)))
     tokens = {"%d": str(Path.home()), "%h": host, "%k": str(config.get("hostkeyalias", host))}
-    return [Path(_filled(name, tokens)).expanduser() for name in names if name != "none"]
+    return [Path(_fill(name, tokens)).expanduser() for name in names if name != "none"]
 
 
-def _filled(name: str, tokens: Mapping[str, str]) -> str:
+def _fill(name: str, tokens: Mapping[str, str]) -> str:
     for token, value in tokens.items():
         name = name.replace(token, value)
     return name
@@ -93,8 +93,8 @@ def _preferring(algorithms: Sequence[str]) -> Callable[..., Transport]:
 
     def make(sock: object, **settings: Any) -> Transport:
         transport = Transport(sock, **settings)
-        offered = transport.get_security_options()
-        offered.key_types = tuple(sorted(offered.key_types, key=lambda each: each not in algorithms))
+        options = transport.get_security_options()
+        options.key_types = tuple(sorted(options.key_types, key=lambda kind: kind not in algorithms))
         return transport
 
     return make
@@ -136,7 +136,7 @@ class _Judge(MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no typ
         )
 
     def _unknown(self, kind: str, key: str) -> HostKeyError:
-        """With the kinds that are known where the server shows another, and with what a @cert-authority cannot do."""
+        """Return an error that lists the keys known for the server, and says that a @cert-authority does not help."""
         server, listed = self.trusted.server, [each for each in self.trusted.lines if not each.marker]
         allowed = summary(listed) or f"a key listed in {' or '.join(map(str, self.files))}"
         if self.trusted.authorities:

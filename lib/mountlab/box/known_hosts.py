@@ -21,7 +21,7 @@ Marker = Literal["", "@revoked", "@cert-authority"]
 SSH_PORT = 22
 _MARKERS: dict[str, Marker] = {"@revoked": "@revoked", "@cert-authority": "@cert-authority"}
 _NEWER_NAMES = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
-"""Kind of a key to how it signs, where the two have different names."""
+"""Kind of a key to the names of its signature algorithms, where they differ."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class KnownKeys:
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """What the server is to sign with, so that it shows a key that is known, where it has several."""
+        """Signature algorithms to request, so that a server with several keys shows a known one."""
         everywhere = (*self.lines, *self.without_port)
         kinds = dict.fromkeys(each.kind for each in everywhere if not each.marker)
         return tuple(name for kind in kinds for name in _NEWER_NAMES.get(kind, (kind,)))
@@ -102,29 +102,29 @@ def _line(words: list[str], place: str) -> Listed | None:
 
 def read_revoked(text: str) -> frozenset[str]:
     """Return the keys of a file of public keys, one a line, with options before or a comment behind."""
-    found = (re.search(r"(?:ssh|ecdsa|sk)-\S+\s+(\S+)", line) for line in text.splitlines() if not line.startswith("#"))
-    return frozenset(match[1] for match in found if match)
+    hits = (re.search(r"(?:ssh|ecdsa|sk)-\S+\s+(\S+)", line) for line in text.splitlines() if not line.startswith("#"))
+    return frozenset(match[1] for match in hits if match)
 
 
-def known(lines: Iterable[Listed], host: str, port: int, alias: str = "", revoked: Iterable[str] = ()) -> KnownKeys:
+def keys_for(lines: Iterable[Listed], host: str, port: int, alias: str = "", revoked: Iterable[str] = ()) -> KnownKeys:
     """Return the lines that hold for a server."""
-    read, server = list(lines), server_name(host, port, alias)
+    entries, server = list(lines), server_name(host, port, alias)
     bare = host if server != host and not alias else ""
     return KnownKeys(
         server,
-        tuple(each for each in read if each.is_for(server)),
-        tuple(each for each in read if bare and each.is_for(bare)),
+        tuple(line for line in entries if line.is_for(server)),
+        tuple(line for line in entries if bare and line.is_for(bare)),
         frozenset(revoked),
     )
 
 
 def server_name(host: str, port: int, alias: str = "") -> str:
-    """As known_hosts has it."""
+    """Return the name of a server in known_hosts: its alias, `host`, or `[host]:port`."""
     return alias or (host if port == SSH_PORT else f"[{host}]:{port}")
 
 
 def fingerprint(key: str) -> str:
-    """As `ssh-keygen -l` shows it."""
+    """Return the fingerprint of a key in base64, as `ssh-keygen -l` shows it."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(base64.b64decode(key)).digest()).decode().rstrip("=")
 
 
@@ -150,7 +150,7 @@ def _matches(server: str, pattern: str) -> bool:
 def _is_hash_of(server: str, hashed: str) -> bool:
     _, _, salt, digest, *_ = (*hashed.split("|"), "", "")
     try:
-        made = hmac.new(base64.b64decode(salt), server.encode(), hashlib.sha1).digest()
-        return hmac.compare_digest(made, base64.b64decode(digest))
+        actual = hmac.new(base64.b64decode(salt), server.encode(), hashlib.sha1).digest()
+        return hmac.compare_digest(actual, base64.b64decode(digest))
     except (binascii.Error, ValueError):
         return False

@@ -24,7 +24,7 @@ BEAT_S = 30.0
 
 
 def beat_s(box: Box) -> float:
-    """Return the time between two signs of life."""
+    """Return the time between two signs of life, in seconds."""
     return min(BEAT_S, box.grace_s / BEATS)
 
 
@@ -44,11 +44,11 @@ class Heartbeat:
     def __init__(self, attend: Callable[[], Stream], every_s: float) -> None:
         self._attend, self._every_s = attend, every_s
         self._wake, self._over = threading.Event(), threading.Event()
-        self._heard: Stream | None = None
+        self._stream: Stream | None = None
 
     def begin(self) -> None:
-        """Raises BoxLost."""
-        self._heard = self._attend()
+        """Start the lease, and the thread that keeps it. Raises BoxLost."""
+        self._stream = self._attend()
         threading.Thread(target=self._beat, name="mountlab-lease", daemon=True).start()
 
     def beat_now(self) -> None:
@@ -57,8 +57,8 @@ class Heartbeat:
     def stop(self) -> None:
         self._over.set()
         self._wake.set()
-        if self._heard is not None:
-            self._heard.close()
+        if self._stream is not None:
+            self._stream.close()
 
     def _beat(self) -> None:
         while True:
@@ -66,14 +66,14 @@ class Heartbeat:
             self._wake.clear()
             if self._over.is_set():
                 return
-            self._once()
+            self._send_beat()
 
-    def _once(self) -> None:
+    def _send_beat(self) -> None:
         try:
-            if self._heard is not None:
-                self._heard.send(b"\n")
+            if self._stream is not None:
+                self._stream.send(b"\n")
         except BoxLost:
             with suppress(BoxLost):  # not back yet: the next command brings it back
-                self._heard = self._attend()
-                if self._over.is_set():  # the run has ended meanwhile: nothing else closes this one
-                    self._heard.close()
+                self._stream = self._attend()
+                if self._over.is_set():  # the run has ended meanwhile: nothing else closes this stream
+                    self._stream.close()

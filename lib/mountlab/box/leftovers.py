@@ -18,14 +18,14 @@ KILL_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something of ours on the box."""
+    """Something that Mountlab left on the box."""
 
     kind: Literal["process", "cgroup", "mount", "loop", "borrowed", "files", "root", "foreign"]
     """`foreign`: in a directory of ours, and not made by us. It is named, and never removed."""
     name: str
     removed: bool
     note: str = ""
-    """Why it is still there, as the box says it."""
+    """Why it was not removed, in the words of the box."""
 
 
 def remove_leftovers(
@@ -38,7 +38,7 @@ def remove_leftovers(
     the output root where they are known already.
     Only what a run has made is removed (ownership.sh); what else lies in our directories is `foreign`, and stays.
     """
-    # Under sudo `id -u` would be root's: the number of the user who logs in is asked beforehand.
+    # Under sudo `id -u` would print root's: the number of the user who logs in is read beforehand.
     uid = checked(connection, ("id", "-u"), what="the user's number could not be read").text.strip()
     arguments = ("list" if dry_run else "clean", uid, "", *(below or roots(connection)))
     return _run_clean_script(connection, arguments, CLEAN_TIMEOUT_S)
@@ -48,8 +48,8 @@ def kill_run(connection: BoxConnection, run_id: str) -> None:
     """End all processes of one run. Raises LeftoverError when one is still there (waiting for a device, say)."""
     if not run_id:
         raise ValueError("kill_run needs a run id")
-    found = _run_clean_script(connection, ("kill", "", run_id, "", ""), KILL_TIMEOUT_S)
-    alive = [leftover.name for leftover in found if not leftover.removed]
+    leftovers = _run_clean_script(connection, ("kill", "", run_id, "", ""), KILL_TIMEOUT_S)
+    alive = [leftover.name for leftover in leftovers if not leftover.removed]
     if alive:
         raise LeftoverError(
             "processes of the run do not end, not even by SIGKILL",
@@ -81,7 +81,7 @@ def _clean_argv(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:
-    """Return what leftovers.sh printed."""
+    """Parse the output of leftovers.sh."""
     return [_leftover(line) for line in printed.splitlines()]
 
 
@@ -89,10 +89,10 @@ def _leftover(line: str) -> Leftover:
     match line.split("\t"):
         case [
             ("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
-            ("0" | "1") as gone,
+            ("0" | "1") as removed,
             name,
             note,
         ]:
-            return Leftover(kind, unescape(name), gone == "1", note.strip())
+            return Leftover(kind, unescape(name), removed == "1", note.strip())
         case _:
             raise BoxError("cleaning the box gave an answer that cannot be read", got=repr(line))

@@ -38,11 +38,11 @@ def this_process(run_id: str) -> Owner:
 
 
 READ = 'for root; do if [ -f "$root/lock" ]; then printf "%s " "$root"; head -n 1 "$root/lock"; fi; done'
-"""The locks below the roots that are given, a line each: the root and the owner."""
+"""Prints the locks below the roots that are its arguments, a line each: the root and the owner."""
 
 
 def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
-    """Who holds each of these roots now; those that are free are not in it."""
+    """Return the owner of each of these roots that is locked."""
     completed = connection.run(("sh", "-c", READ, "mountlab-locks", *dict.fromkeys(roots)))
     lines = (line.split() for line in completed.text.splitlines())
     return {words[0]: Owner(*words[1:]) for words in lines if len(words) == 4}
@@ -50,38 +50,38 @@ def holders(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
 
 def state(owner: Owner) -> ProcessState:
     """Return whether the owner still runs, as far as this process can tell."""
-    pid, since, boot, namespace = (*owner.process.split("/"), "", "", "")[:4]
-    here: ProcessState = "running" if pid.isdigit() and started(int(pid)) == since else "gone"
+    pid, start, boot, namespace = (*owner.process.split("/"), "", "", "")[:4]
+    here: ProcessState = "running" if pid.isdigit() and started(int(pid)) == start else "gone"
     return state_elsewhere(owner.host, boot, namespace) or here
 
 
 def check_free(connection: BoxConnection, *roots: str) -> dict[str, Owner]:
     """Return the owners that a crash has left in these roots. Raise BoxInUse where a run goes on in one of them, or
     where this process cannot tell."""
-    held = holders(connection, *roots)
-    for root, owner in held.items():
+    owners = holders(connection, *roots)
+    for root, owner in owners.items():
         if state(owner) != "gone":
-            raise _in_use(connection.box.name, owner, [each for each, other in held.items() if other == owner], root)
-    return held
+            raise _in_use(connection.box.name, owner, [name for name, other in owners.items() if other == owner], root)
+    return owners
 
 
 def _in_use(box: str, owner: Owner, its_roots: list[str], root: str) -> BoxInUse:
     verb = "is running" if state(owner) == "running" else "may still be running"
     hidden = ", in another PID namespace (a container)," if state(owner) == "hidden" else ""
-    own = owner == this_process(owner.run_id)
+    is_this_process = owner == this_process(owner.run_id)
     return BoxInUse(
         f"run {owner.run_id} {verb} on this box",
         where=f"box {box}: {root}/lock",
         got=f"process {owner.process.partition('/')[0]} on {owner.host}{hidden} uses {' and '.join(its_roots)}",
         allowed="one run at a time in a mount_root or an output_root: two would measure each other",
-        next_step=_OWN
-        if own
+        next_step=_CLOSE_IT
+        if is_this_process
         else f"wait for it, or stop it with Ctrl-C; give boxes that run at the same time roots of "
         f"their own; if it is gone: mountlab box clean {box} --force",
     )
 
 
-_OWN = (
+_CLOSE_IT = (
     "it is this Python process: stop its run, or close() the box that it has open (or leave its `with`); where its "
     "name is lost, restart the kernel"
 )

@@ -23,7 +23,7 @@ Ask = Callable[[str], bool]
 
 UNKNOWN = "unknown"
 MIN_FREE_BYTES = 2 * GIB
-"""Below the mount root: the image of the demo, with room to spare."""
+"""Free space below the mount root: the image of the demo, with room to spare."""
 MIN_OUTPUT_BYTES = 64 * MIB
 MIN_MEMORY_BYTES = 1 * GIB
 INSTALL_TIMEOUT_S = 1800.0
@@ -34,7 +34,7 @@ INSTALL_TIMEOUT_S = 1800.0
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One thing that was looked at: `missing` keeps something from running, `limited` makes some of it worse."""
+    """The result of one check: `missing` keeps something from running, `limited` makes some of it worse."""
 
     name: str
     state: CheckState
@@ -165,7 +165,7 @@ def _scratch_row(connection: BoxConnection, scratch: tuple[str, str], rights: st
     if completed.ok:
         return CheckRow(name, "ok", f"{device}: {read_permission(completed.error_text)[1]}")
     refusal = read_refusal(completed.error_text)
-    return CheckRow(name, "missing", f"{device}: {refusal.found}", refusal.next_step(connection.box, device))
+    return CheckRow(name, "missing", f"{device}: {refusal.reason}", refusal.next_step(connection.box, device))
 
 
 def _program_row(program: Program, facts: BoxFacts) -> CheckRow:

@@ -54,25 +54,25 @@ class ResidentShell:
         self._talk = line.talk(("sh", "-c", START, "mountlab-serve", base, self._end), root=root)
         self._talk.send(script_text("job.sh").encode())
 
-    def ask(self, asked: JobRequest, *, timeout_s: float) -> tuple[bytes, bytes]:
+    def ask(self, request: JobRequest, *, timeout_s: float) -> tuple[bytes, bytes]:
         """Return what job.sh says, with the command's output, and what the command said on standard error.
 
         Raises FloodError where that is more than is held here.
         """
-        inner = self._line.spoken(asked.argv, float(asked.limit), root=self._root)
-        self._talk.send(JobRequest(asked.number, asked.limit, asked.boot, tuple(inner)).text())
-        printed = self._until(f"{self._end}\n".encode(), asked.argv, self._clock() + timeout_s)
-        output, _, said = printed.partition(f"{self._end} out\n".encode())
-        return output, said
+        inner = self._line.spoken(request.argv, float(request.limit), root=self._root)
+        self._talk.send(JobRequest(request.number, request.limit, request.boot, tuple(inner)).text())
+        received = self._until(f"{self._end}\n".encode(), request.argv, self._clock() + timeout_s)
+        output, _, stderr = received.partition(f"{self._end} out\n".encode())
+        return output, stderr
 
     def _until(self, end: bytes, argv: Sequence[str], deadline: float) -> bytes:
         """Return what comes before `end`, which comes last."""
-        came = bytearray()
-        while not came.endswith(end):
-            came += self._talk.receive(max(0.0, deadline - self._clock()))
-            if len(came) > LARGEST_ANSWER:
+        received = bytearray()
+        while not received.endswith(end):
+            received += self._talk.receive(max(0.0, deadline - self._clock()))
+            if len(received) > LARGEST_ANSWER:
                 raise flood(argv, self._talk.where)
-        return bytes(came[: -len(end)])
+        return bytes(received[: -len(end)])
 
     def close(self) -> None:
         """It ends; what it has begun does not."""

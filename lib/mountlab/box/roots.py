@@ -10,7 +10,7 @@ from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.core.shell import script_argv
 
 OPEN = "open.sh"
-"""By this name the script of a run's directories stands in a command."""
+"""Name of the script that opens a run's directories, as an argument of the command."""
 REFUSED, NEXT, KEPT, PRIVATE = "refused: ", "next: ", "kept: ", "private: "
 ALLOWED = (
     "a directory for Mountlab alone: one that does not exist yet, is empty (a mount point too), or holds only what "
@@ -28,26 +28,26 @@ def check(connection: BoxConnection, mount_root: str, output_root: str) -> None:
         raise refusal(completed.error_text, connection.box.name, mount_root)
 
 
-def refusal(said: str, box: str, mount_root: str) -> UnsafeError | BoxInUse:
-    """Return the error for what open.sh wrote to standard error."""
-    lines = said.strip().splitlines()
-    found = next((line.removeprefix(REFUSED) for line in lines if line.startswith(REFUSED)), said.strip())
+def refusal(stderr: str, box: str, mount_root: str) -> UnsafeError | BoxInUse:
+    """Return the error that open.sh printed. `stderr`: its standard error."""
+    lines = stderr.strip().splitlines()
+    reason = next((line.removeprefix(REFUSED) for line in lines if line.startswith(REFUSED)), stderr.strip())
     advice = next((line.removeprefix(NEXT) for line in lines if line.startswith(NEXT)), "look at it on the box")
-    if " is in use by " in found:
-        return BoxInUse("another run has just taken this box", where=f"box {box}", got=found, next_step="wait for it")
-    within = found.startswith((f"{mount_root} ", f"{mount_root}/"))
+    if " is in use by " in reason:
+        return BoxInUse("another run has just taken this box", where=f"box {box}", got=reason, next_step="wait for it")
+    in_mount_root = reason.startswith((f"{mount_root} ", f"{mount_root}/"))
     return UnsafeError(
         "refused to use a directory of the box",
-        where=f"params/boxes/{box}.yml: {'mount_root' if within else 'output_root'}",
-        got=found,
+        where=f"params/boxes/{box}.yml: {'mount_root' if in_mount_root else 'output_root'}",
+        got=reason,
         allowed=ALLOWED,
         next_step=advice,
     )
 
 
-def not_shared(said: str, box: str) -> tuple[str, ...]:
-    """Return sentences on a mount root that an opening could not share, from what it printed."""
-    reasons = [line.removeprefix(PRIVATE) for line in said.splitlines() if line.startswith(PRIVATE)]
+def sharing_notices(printed: str, box: str) -> tuple[str, ...]:
+    """Return a notice for each mount root that open.sh could not share. `printed`: its output."""
+    reasons = [line.removeprefix(PRIVATE) for line in printed.splitlines() if line.startswith(PRIVATE)]
     return tuple(
         f"box {box}: mounts below the mount root stay private ({reason}): where another mount namespace holds them, as "
         "that of a trial of another Mountlab does, their devices stay busy until it ends"

@@ -32,23 +32,23 @@ def check_links(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> Non
         return
     argv = ("sh", "-c", SCRIPT, "mountlab-links", *wanted.values())
     lines = checked(connection, argv, what="the names of the box's devices could not be read").text.splitlines()
-    said = [line.split("\t") for line in lines]
-    missing = {words[1]: words[2] for words in said if words[0] == "missing"}
-    there = [_shown(words) for words in said if words[0] == "there"]
+    rows = [line.split("\t") for line in lines]
+    missing = {words[1]: words[2] for words in rows if words[0] == "missing"}
+    there = [_device_text(words) for words in rows if words[0] == "there"]
     for name, device in wanted.items():
         if device in missing:
             raise _absent(connection.box.name, name, f"{device} {missing[device]}", there)
 
 
 def _wanted(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> dict[str, str]:
-    """Label in the box file to the name of the device."""
-    listed = connection.box.block_devices
-    here = [fs.over or fs for fs in sweep.filesystems if not FAMILIES[fs.type].unavailable(fs, facts)]
-    names = [name for fs in here for name in (fs.device, fs.journal_device)]
-    return {name: listed[name] for name in names if name in listed}
+    """Map label in the box file to the name of the device, for the scratch devices of the sweep."""
+    devices = connection.box.block_devices
+    filesystems = [fs.over or fs for fs in sweep.filesystems if not FAMILIES[fs.type].unavailable(fs, facts)]
+    names = [name for fs in filesystems for name in (fs.device, fs.journal_device)]
+    return {name: devices[name] for name in names if name in devices}
 
 
-def _shown(words: list[str]) -> str:
+def _device_text(words: list[str]) -> str:
     size = f", {format_bytes(float(int(words[3]) * SECTOR_BYTES))}" if words[3].isdecimal() else ""
     return f"{words[1]} = {words[2]}{size}"
 

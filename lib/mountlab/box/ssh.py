@@ -40,7 +40,7 @@ from mountlab.box.connection import (
     endless_line,
     flood,
     needs_root,
-    timed_out,
+    timeout_error,
 )
 from mountlab.box.hostkeys import check_host_keys
 from mountlab.core.errors import BoxError, BoxLost, HostKeyError, ParameterError
@@ -68,13 +68,13 @@ class Endpoint:
     key_file: Path
     known_hosts: Path
     log: Path
-    """What its sshd says."""
+    """The log file of its sshd."""
     alive: Callable[[], bool] = lambda: True
     """Whether what listens there still runs: it does not come back by itself."""
 
 
 class _Flood(Exception):
-    """More came than is held here."""
+    """A command sent more than LARGEST_ANSWER bytes."""
 
 
 class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
@@ -93,8 +93,8 @@ class _Runner(Remote):  # type: ignore[misc]  # fabric has no types
             pass
 
     def respond(self, buffer_: list[str]) -> None:
-        """Count, and end a flood: the box's side gets SIGPIPE. (There are no watchers, for whom the original joins all
-        output so far at every chunk.)"""
+        """Count the bytes, and end a flood: the command gets SIGPIPE. (The original joins all output at every chunk
+        for watchers, and there are none.)"""
         self._received[id(buffer_)] = self._received.get(id(buffer_), 0) + len(buffer_[-1])
         if self._flooded or sum(list(self._received.values())) > LARGEST_ANSWER:
             self._flooded = True
@@ -130,7 +130,7 @@ class SshBox:
 
     @property
     def fabric(self) -> Connection:
-        """The connection itself, for a person who works by hand."""
+        """The Fabric connection, for a person who works by hand."""
         return self._connection
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
@@ -139,10 +139,10 @@ class SshBox:
         return self._execute(self.spoken(argv, timeout_s, root=root), timeout_s, sudo=root and self.rights == "sudo")
 
     def spoken(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Sequence[str]:
-        """Return what is sent for a command: with the rights 'helper' and as root the words of the helper."""
+        """Return the command to send for `argv`: the helper's, for a command of root with the rights 'helper'."""
         if not root or self.rights != "helper":
             return argv
-        return helper.spoken(argv, self.box, timeout_s=timeout_s)
+        return helper.user_argv(argv, self.box, timeout_s=timeout_s)
 
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
         return nullcontext()
@@ -155,41 +155,41 @@ class SshBox:
         """Connect again. Raises BoxLost where a retry may help, HostKeyError or another BoxError where not."""
         self.close()
         if self._endpoint is not None and not self._endpoint.alive():
-            raise BoxError("the embedded box has ended by itself", where=self._where, evidence=self._said_by_itself())
+            raise BoxError("the embedded box has ended by itself", where=self._where, evidence=self._sshd_log())
         self.open()
 
     def attend(self, argv: Sequence[str], *, root: bool = False) -> Stream:
         """Start a command that lives as long as the connection. Raises BoxLost."""
-        return Stream(self._channel(argv, root=root, heard=False), lambda got: self._lost(argv, got))
+        return Stream(self._channel(argv, root=root, reads_output=False), lambda got: self._lost(argv, got))
 
     def talk(self, argv: Sequence[str], *, root: bool = False) -> AnsweringStream:
-        """Return the same of a command that answers."""
+        """Start a command that lives as long as the connection, and whose output is read. Raises BoxLost."""
         return AnsweringStream(
-            self._channel(argv, root=root, heard=True), lambda got: self._lost(argv, got), self._where
+            self._channel(argv, root=root, reads_output=True), lambda got: self._lost(argv, got), self._where
         )
 
-    def _channel(self, argv: Sequence[str], *, root: bool, heard: bool) -> Channel:
+    def _channel(self, argv: Sequence[str], *, root: bool, reads_output: bool) -> Channel:
         try:
             channel = self._connection.transport.open_session(timeout=CONNECT_TIMEOUT_S)
-            said = self.spoken(argv, 0.0, root=root)
-            channel.exec_command(endless_line(said, sudo=root and self.rights == "sudo", heard=heard))
+            command = self.spoken(argv, 0.0, root=root)
+            channel.exec_command(endless_line(command, sudo=root and self.rights == "sudo", reads_output=reads_output))
         except (SSHException, EOFError, OSError) as error:
             raise self._lost(argv, repr(error)) from error
         return channel
 
     @property
     def ssh(self) -> tuple[str, ...]:
-        """How OpenSSH's own client reaches the same box: options and destination. Host keys are as strictly checked."""
-        if self._endpoint is None:
+        """Arguments by which OpenSSH's client reaches the same box, with the same strict check of host keys."""
+        endpoint = self._endpoint
+        if endpoint is None:
             return (*_ssh_arguments(self.box)[:-1], "--", self.box.host)
-        own = self._endpoint
         keys = {
-            "IdentityFile": own.key_file,
-            "UserKnownHostsFile": own.known_hosts,
+            "IdentityFile": endpoint.key_file,
+            "UserKnownHostsFile": endpoint.known_hosts,
             "GlobalKnownHostsFile": "/dev/null",
         }
         options = (f"-o{name}={value}" for name, value in {**keys, "IdentitiesOnly": "yes"}.items())
-        return ("-F", "none", *options, "-p", str(own.port), "-l", own.user, "--", own.host)
+        return ("-F", "none", *options, "-p", str(endpoint.port), "-l", endpoint.user, "--", endpoint.host)
 
     def open(self) -> None:
         """Connect and authenticate, unless connected. Raises BoxError or HostKeyError."""
@@ -224,10 +224,10 @@ class SshBox:
         if self.box.become != "helper":
             self.rights = _rights(self.box, is_root=uid == "0", has_sudo=completed.ok, user=user)
             return
-        found = helper.read_introduction(completed.text)
-        helper.check_introduction(found, self.box, user)
-        output_root = self.box.output_root or found.output_root
-        self.box = replace(self.box, mount_root=found.mount_root, output_root=output_root)
+        introduction = helper.read_introduction(completed.text)
+        helper.check_introduction(introduction, self.box, user)
+        output_root = self.box.output_root or introduction.output_root
+        self.box = replace(self.box, mount_root=introduction.mount_root, output_root=output_root)
         self.rights = "helper"
 
     def _execute(self, argv: Sequence[str], timeout_s: float, *, sudo: bool) -> Completed:
@@ -250,19 +250,19 @@ class SshBox:
         if result.exited < 0:
             raise self._lost(argv, "the channel closed without an exit status")
         if result.exited in (124, 137) and elapsed_s >= timeout_s:
-            raise timed_out(argv, timeout_s, self._where, stderr)
+            raise timeout_error(argv, timeout_s, self._where, stderr)
         return Completed(tuple(argv), result.exited, stdout, stderr, elapsed_s)
 
     def _unreachable(self, error: Exception) -> BoxError:
         target = f"{self._connection.user}@{self._connection.host} port {self._connection.port}"
         what, next_step = _diagnosis(error)
-        got = f"{target}: {_said(error)}"
+        got = f"{target}: {_error_text(error)}"
         if self._endpoint is not None:  # the user has nothing to set up, but its sshd may know the reason
-            return BoxLost(what, where=self._where, got=got, evidence=self._said_by_itself())
+            return BoxLost(what, where=self._where, got=got, evidence=self._sshd_log())
         by_hand = f"{next_step}; try by hand: {_ssh_words(self.box)} true"
         return BoxLost(what, where=self._where, got=got, next_step=by_hand)
 
-    def _said_by_itself(self) -> str:
+    def _sshd_log(self) -> str:
         log = self._endpoint.log if self._endpoint else None
         return log.read_text(errors="replace") if log and log.exists() else ""
 
@@ -289,14 +289,14 @@ def connect(box: Box, endpoint: Endpoint | None = None) -> SshBox:
     connection = _private(endpoint) if endpoint else _from_user_config(box, where)
     for hop in _hops(connection):
         check_host_keys(hop, _ssh_words(box), where, [endpoint.known_hosts] if endpoint else None)
-    opened = SshBox(box, connection, where, endpoint)
-    opened.open()
+    ssh_box = SshBox(box, connection, where, endpoint)
+    ssh_box.open()
     try:
-        opened.probe()
+        ssh_box.probe()
     except BaseException:
-        opened.close()
+        ssh_box.close()
         raise
-    return opened
+    return ssh_box
 
 
 _CONNECT = {"banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": 30, "channel_timeout": CONNECT_TIMEOUT_S}
@@ -429,7 +429,7 @@ def _diagnosis(error: Exception) -> tuple[str, str]:
             return "the box cannot be reached", "see that host, port and jump host are right"
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, NoValidConnectionsError):
         return "; ".join(f"{address[0]} port {address[1]}: {cause}" for address, cause in error.errors.items())
     return str(error) or type(error).__name__

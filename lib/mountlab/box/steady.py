@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mountlab.box.connection import BoxConnection, Completed, Stream, command_text, timed_out
+from mountlab.box.connection import BoxConnection, Completed, Stream, command_text, timeout_error
 from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell, Speaks
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, CommandError, HostKeyError
@@ -26,7 +26,7 @@ from mountlab.core.units import whole_seconds
 
 T = TypeVar("T")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
-"""Between two attempts to reach the box: doubled each time."""
+"""Pause between two attempts to reach the box: doubled each time."""
 MARGIN_S = 30.0
 """An answer may take longer than its job by this much."""
 AT_ONCE_S, MOST_AT_ONCE = 1.0, 10
@@ -34,7 +34,7 @@ AT_ONCE_S, MOST_AT_ONCE = 1.0, 10
 KILLED = 137
 HEADER = b"mountlab-job "
 WORDS = ("done", "restarted", "gone", "died", "unable")
-"""What job.sh answers to a command that it was just sent; to a late one it says something else."""
+"""Answers of job.sh to a command that it was just sent; to a late one it answers otherwise."""
 
 
 class Line(BoxConnection, Speaks, Protocol):
@@ -56,7 +56,7 @@ class JobAnswer:
 
     @classmethod
     def of(cls, printed: bytes) -> tuple[JobAnswer, bytes] | None:
-        """Return the answer and what follows it; None for what is none."""
+        """Return the answer and the command's output behind it; None where the first line is no answer."""
         line, newline, output = printed.partition(b"\n")
         words = line.removeprefix(HEADER).decode("ascii", "replace").split()
         if not newline or not line.startswith(HEADER) or len(words) < 2:
@@ -78,11 +78,11 @@ class SteadyBox:
         self.say: Callable[[str], None] = on_standard_error
         self._line = line
         self._sleep, self._clock = sleep, clock
-        self._stopped: Callable[[], bool] = lambda: False
+        self._is_stopped: Callable[[], bool] = lambda: False
         self._lease: Lease | None = None
         self._heart: Heartbeat | None = None
         self._shells: dict[bool, ResidentShell] = {}
-        """By whether they are root's."""
+        """Resident shells, by whether they run as root."""
         self._lost: BoxLost | None = None
         self._number = 0
         self._boot = ""
@@ -99,33 +99,33 @@ class SteadyBox:
         self._line.close()
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
-        """As BoxConnection says; raises BoxRestarted where what the run had made on the box is gone."""
+        """Run a command exactly once (BoxConnection.run). Raises BoxRestarted if what the run made there is gone."""
         if self._lease is None:
-            return self._steadily(lambda: self._line.run(argv, timeout_s=timeout_s, root=root))
+            return self._retry_lost(lambda: self._line.run(argv, timeout_s=timeout_s, root=root))
         self._number += 1
-        asked = JobRequest(self._number, str(whole_seconds(timeout_s)), self._boot, tuple(argv))
-        before = self._clock()
-        printed, said = self._steadily(lambda: self._ask_shell(asked, timeout_s, root))
-        answer = self._read(asked.argv, printed, said, timeout_s, self._clock() - before)
-        return answer or self._run_without_job(argv, timeout_s, root=root)
+        request = JobRequest(self._number, str(whole_seconds(timeout_s)), self._boot, tuple(argv))
+        start_s = self._clock()
+        stdout, stderr = self._retry_lost(lambda: self._ask_shell(request, timeout_s, root))
+        completed = self._read_answer(request.argv, stdout, stderr, timeout_s, self._clock() - start_s)
+        return completed or self._run_without_job(argv, timeout_s, root=root)
 
-    def _ask_shell(self, asked: JobRequest, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
-        """Return what a resident shell answers. One that was left in the middle of an answer is not asked again."""
+    def _ask_shell(self, request: JobRequest, timeout_s: float, root: bool) -> tuple[bytes, bytes]:
+        """Return stdout and stderr of a resident shell's answer. A shell that is interrupted meanwhile is closed."""
         if root not in self._shells:
             self._shells[root] = ResidentShell(self._line, self._where(), root=root)
         try:
-            return self._shells[root].ask(asked, timeout_s=timeout_s + MARGIN_S)
+            return self._shells[root].ask(request, timeout_s=timeout_s + MARGIN_S)
         except BaseException:
             self._shells.pop(root).close()
             raise
 
     def attend(self, argv: Sequence[str], *, root: bool = False) -> Stream:
         """Start a command that lives as long as the connection does, this time. Raises BoxLost when it stays lost."""
-        return self._steadily(lambda: self._line.attend(argv, root=root))
+        return self._retry_lost(lambda: self._line.attend(argv, root=root))
 
     @property
     def ssh(self) -> tuple[str, ...]:
-        """How OpenSSH's own client reaches the same box (ssh.SshBox)."""
+        """Arguments by which OpenSSH's client reaches the same box (ssh.SshBox.ssh)."""
         return self._line.ssh
 
     def _run_without_job(self, argv: Sequence[str], timeout_s: float, *, root: bool) -> Completed:
@@ -144,14 +144,14 @@ class SteadyBox:
 
     @contextmanager
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> Iterator[None]:
-        """From here on each command is a job, and the box gives everything back when it hears nothing of us."""
-        self._stopped, self._boot = stopped, ""
+        """Run each command as a job. The box undoes everything when it hears nothing from this process (lease.sh)."""
+        self._is_stopped, self._boot = stopped, ""
         uid = self.run(("id", "-u")).text.strip()
         self._lease, watch = lease, lease_argv(lease, self.box.grace_s, uid)
         as_root = self.rights != "none"
         heart = Heartbeat(lambda: self._line.attend(watch, root=as_root), beat_s(self.box))
         try:
-            self._steadily(heart.begin)
+            self._retry_lost(heart.begin)
             self._heart = heart
             yield
         finally:
@@ -160,28 +160,27 @@ class SteadyBox:
             heart.stop()
 
     def _close_shells(self) -> None:
-        """Those who stayed on the box."""
         while self._shells:
             self._shells.popitem()[1].close()
 
     # --- a job's answer -----------------------------------------------------------------------------------------------
 
-    def _read(
-        self, argv: tuple[str, ...], printed: bytes, said: bytes, timeout_s: float, elapsed_s: float
+    def _read_answer(
+        self, argv: tuple[str, ...], stdout: bytes, stderr: bytes, timeout_s: float, elapsed_s: float
     ) -> Completed | None:
-        """None where the box had no room to run it as a job: then it was not run."""
-        answer = JobAnswer.of(printed)
+        """Return the completed command; None if it was not run, since the box had no room to run it as a job."""
+        answer = JobAnswer.of(stdout)
         where = f"box {self.box.name}"
         if answer is None or answer[0].word not in WORDS:
             raise CommandError(
                 "what runs a command on the box did not answer as it should",
                 where=where,
-                got=f"{printed[:80]!r} for: {command_text(argv)}",
-                evidence=said.decode("utf-8", "replace"),
+                got=f"{stdout[:80]!r} for: {command_text(argv)}",
+                evidence=stderr.decode("utf-8", "replace"),
             )
         head, output = answer
         if head.word in ("restarted", "gone"):
-            raise _restarted(head.word, where, self.box.grace_s)
+            raise _restart_error(head.word, where, self.box.grace_s)
         self._boot = head.boot
         if head.word == "died":
             return Completed(argv, KILLED, b"", b"killed from outside, with the shell that kept its output", elapsed_s)
@@ -189,33 +188,33 @@ class SteadyBox:
             return None
         status, centiseconds = head.numbers
         if status in (124, 137) and centiseconds >= 100 * timeout_s:
-            raise timed_out(argv, timeout_s, where, said)
-        return Completed(argv, status, output, said, elapsed_s)
+            raise timeout_error(argv, timeout_s, where, stderr)
+        return Completed(argv, status, output, stderr, elapsed_s)
 
     def _where(self) -> str:
         return self._lease.output_dir if self._lease else ""
 
     # --- a connection that is lost ------------------------------------------------------------------------------------
 
-    def _steadily(self, attempt: Callable[[], T]) -> T:
-        """Return what `attempt` gives, repeated after each loss of the connection. Raises BoxLost when it stays
+    def _retry_lost(self, attempt: Callable[[], T]) -> T:
+        """Return the result of `attempt`, repeated after each loss of the connection. Raises BoxLost when it stays
         lost."""
         at_once = 0
         while True:
             if self._lost is not None:  # what is undone at the end does not wait once more each
                 raise self._lost
-            began = self._clock()
+            start_s = self._clock()
             try:
                 return attempt()
             except BoxLost as error:
-                at_once = at_once + 1 if self._clock() - began < AT_ONCE_S else 0
+                at_once = at_once + 1 if self._clock() - start_s < AT_ONCE_S else 0
                 if at_once >= MOST_AT_ONCE:
-                    self._lost = _lost_again(error, self.box)
+                    self._lost = _lost_again_error(error, self.box)
                     raise self._lost from error
                 self._regain(error)
 
-    def _regain(self, first: BoxLost) -> None:
-        began, wait_s = self._clock(), FIRST_WAIT_S
+    def _regain(self, loss: BoxLost) -> None:
+        start_s, wait_s = self._clock(), FIRST_WAIT_S
         self._close_shells()
         self.say(f"the connection to box {self.box.name} was lost; trying again for {self.box.grace_s:g} s")
         while True:
@@ -224,20 +223,20 @@ class SteadyBox:
             except HostKeyError:
                 raise
             except BoxError as error:
-                too_late = self._clock() - began + wait_s > self.box.grace_s
-                if not isinstance(error, BoxLost) or too_late or self._stopped():
-                    self._lost = _gave_up(error, first, self.box)
+                too_late = self._clock() - start_s + wait_s > self.box.grace_s
+                if not isinstance(error, BoxLost) or too_late or self._is_stopped():
+                    self._lost = _never_back_error(error, loss, self.box)
                     raise self._lost from error
             else:
                 break
             self._sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
-        self.say(f"the connection to box {self.box.name} is back after {self._clock() - began:.0f} s")
+        self.say(f"the connection to box {self.box.name} is back after {self._clock() - start_s:.0f} s")
         if self._heart is not None:
             self._heart.beat_now()
 
 
-def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:
+def _restart_error(word: str, where: str, grace_s: float) -> BoxRestarted:
     if word == "restarted":
         return BoxRestarted(
             "the box was started again meanwhile",
@@ -255,7 +254,7 @@ def _restarted(word: str, where: str, grace_s: float) -> BoxRestarted:
     )
 
 
-def _lost_again(error: BoxLost, box: Box) -> BoxLost:
+def _lost_again_error(error: BoxLost, box: Box) -> BoxLost:
     return BoxLost(
         f"the box can be reached, and was lost again at once, {MOST_AT_ONCE} times in a row",
         where=error.where,
@@ -266,7 +265,7 @@ def _lost_again(error: BoxLost, box: Box) -> BoxLost:
     )
 
 
-def _gave_up(error: BoxError, first: BoxLost, box: Box) -> BoxLost:
+def _never_back_error(error: BoxError, loss: BoxLost, box: Box) -> BoxLost:
     return BoxLost(
         f"the box was lost, and did not come back: {error.what}",
         where=error.where,
@@ -274,5 +273,5 @@ def _gave_up(error: BoxError, first: BoxLost, box: Box) -> BoxLost:
         allowed=f"back within {box.grace_s:g} s (`grace` of the box file); after that the box ends what runs, unmounts "
         "and cleans up by itself",
         next_step=error.next_step,
-        evidence=error.evidence or first.got,
+        evidence=error.evidence or loss.got,
     )

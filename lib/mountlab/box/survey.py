@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mountlab.box.connection import BoxConnection
-from mountlab.box.containment import ask_argv, offered
+from mountlab.box.containment import ask_argv, read_offers
 from mountlab.box.tracing import tracing_facts
 from mountlab.core.box_facts import BoxFacts, Surveyed
 from mountlab.core.errors import BoxTimeout, CommandError, PlanError, UnsafeError
@@ -33,7 +33,7 @@ HELP_S, HELP_OF_OPTION_S = 120.0, 20.0
 started for each option."""
 IN_MEMORY = ("tmpfs", "ramfs")
 USABLE = 0.9
-"""The part of a device that a workload may write; the rest is for the file system's own."""
+"""The part of a device that a workload may write; the file system needs the rest for its metadata."""
 ALLOWED = "a device that nothing uses, and that was claimed for Mountlab"
 
 
@@ -50,31 +50,32 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """The guard's answer on one use: `refusal` where it must not be written over."""
+    """The guard's answer on one use: what is on the device, and a `refusal` where it must not be written over."""
 
     use: _Use
-    found: str
+    content: str
     identity: str = ""
     refusal: Refusal | None = None
 
     @property
     def text(self) -> str:
-        then = "will not be touched" if self.refusal else "will be written over"
-        return f"{'its journal ' if self.use.journal else ''}{self.use.device}: {self.found}; {then}"
+        consequence = "will not be touched" if self.refusal else "will be written over"
+        return f"{'its journal ' if self.use.journal else ''}{self.use.device}: {self.content}; {consequence}"
 
 
 def survey(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> BoxFacts:
-    """Return the facts with what a plan of the sweep must know of its directories and scratch devices, and, where the
-    sweep explains, what mountlab.box.tracing knows. Reads only.
+    """Return the facts with those that a plan of the sweep needs about its directories and scratch devices; for a sweep
+    that explains, also with the facts of mountlab.box.tracing. Reads only.
 
     Raises PlanError for a directory that is absent or cannot be written, UnsafeError for a device with data.
     """
     _check_tools(sweep, connection, facts)
-    found = {fs.name: _directory(fs, connection, facts) for fs in sweep.filesystems if _directory_of(fs)}
+    directories = {fs.name: _directory(fs, connection, facts) for fs in sweep.filesystems if _directory_of(fs)}
     on_image = {fs.name for fs in sweep.filesystems if (fs.over or fs).image_dir}
-    room = {name: size for name, (size, _) in found.items() if name not in on_image}
-    images = {name: size for name, (size, _) in found.items() if name in on_image}
-    in_memory = [str(_directory_of(fs)) for fs in sweep.filesystems if found.get(fs.name, (0, ""))[1] in IN_MEMORY]
+    types = {name: kind for name, (_, kind) in directories.items()}
+    room = {name: size for name, (size, _) in directories.items() if name not in on_image}
+    images = {name: size for name, (size, _) in directories.items() if name in on_image}
+    in_memory = [str(_directory_of(fs)) for fs in sweep.filesystems if types.get(fs.name) in IN_MEMORY]
     verdicts = [_verdict(use, connection, facts) for use in _uses(sweep, connection, facts)]
     _stop_at_refusals(verdicts, connection.box)
     devices: dict[str, str] = {}
@@ -97,7 +98,7 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> BoxFacts
             memory_directories=tuple(in_memory),
             device_dax=_dax(sweep, verdicts, connection),
             # As the user that tools run as.
-            namespaces=offered(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
+            namespaces=read_offers(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
         )
     )
     return facts.with_survey(tracing_facts(connection)) if sweep.design.explain else facts
@@ -110,7 +111,7 @@ WAY = """ip -o route get "$1" | sed -n 's/.* src \\([^ ]*\\).*/\\1/p'"""
 def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, tuple[str, ...]]:
     """Return file system name to the addresses of the clients that are to mount it from its `server`. Raises PlanError
     for a client without a route to it."""
-    found: dict[str, list[str]] = {}
+    addresses: dict[str, list[str]] = {}
     for fs in sweep.filesystems:
         for name, connection in clients.items() if fs.server else ():
             completed = connection.run(("sh", "-c", WAY, "way", str(fs.server)))
@@ -122,14 +123,14 @@ def peers(sweep: Sweep, clients: Mapping[str, BoxConnection]) -> dict[str, tuple
                     allowed="an address of the box that every client reaches",
                     evidence=completed.error_text,
                 )
-            found.setdefault(fs.name, []).append(completed.text.split()[0])
-    return {name: tuple(addresses) for name, addresses in found.items()}
+            addresses.setdefault(fs.name, []).append(completed.text.split()[0])
+    return {name: tuple(texts) for name, texts in addresses.items()}
 
 
 def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> dict[str, bool]:
-    """Of the scratch devices on which a sweep asks for DAX: whether they have it, where they tell."""
-    asking = {fs.name for fs in sweep.filesystems if any(each.partition("=")[0] == "dax" for each in fs.options)}
-    uses = [verdict.use for verdict in verdicts if verdict.use.filesystem in asking and not verdict.use.journal]
+    """Return whether scratch devices have DAX, by name, where a sweep requests it and the device reports it."""
+    names = {fs.name for fs in sweep.filesystems if any(option.partition("=")[0] == "dax" for option in fs.options)}
+    uses = [verdict.use for verdict in verdicts if verdict.use.filesystem in names and not verdict.use.journal]
     answers = {use.name: connection.run(("sh", "-c", DAX, "dax", use.device)).text.strip() for use in uses}
     return {name: text == "1" for name, text in answers.items() if text in ("0", "1")}
 
@@ -165,7 +166,7 @@ def _help_of(tool: Tool, argv: tuple[str, ...], connection: BoxConnection, facts
 
 
 def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
-    """Return the tool's own, with the names of all options that the sweep gives it in the place of '{options}'."""
+    """Return the tool's command for help, with the names of all options in the sweep in the place of '{options}'."""
     names = sorted({name for workload in sweep.workloads if workload.tool == tool.name for name in workload.options})
     return tuple(part for word in tool.box_help for part in (names if word == "{options}" else (word,)))
 
@@ -179,7 +180,7 @@ def _directory_of(fs: Filesystem) -> str | None:
 
 
 def _directory(fs: Filesystem, connection: BoxConnection, facts: BoxFacts) -> tuple[int, str]:
-    """Return the room in that directory, and the type of the file system that holds it."""
+    """Return the free bytes in the directory that a file system depends on, and the type of the file system there."""
     directory = _directory_of(fs)
     if directory in (None, "."):
         return facts.storage.mount_root_free_bytes or 0, facts.storage.mount_root_fstype or ""
@@ -197,7 +198,7 @@ def _directory(fs: Filesystem, connection: BoxConnection, facts: BoxFacts) -> tu
 
 
 def _stop_at_twins(verdicts: list[_Verdict]) -> None:
-    """Two names of one device would be formatted one after the other, or one under the other's feet."""
+    """Raise PlanError for two names of one device: one file system would be formatted over the other."""
     names: dict[str, str] = {}
     for verdict in verdicts:
         first = names.setdefault(verdict.identity, verdict.use.name)
@@ -205,23 +206,23 @@ def _stop_at_twins(verdicts: list[_Verdict]) -> None:
             raise PlanError(
                 "two scratch devices of the box file are one",
                 where=f"scratch: {first}, {verdict.use.name}",
-                got=verdict.found,
+                got=verdict.content,
                 allowed="each device under one name",
             )
 
 
 def _uses(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> Iterator[_Use]:
     """Yield every scratch device that is a block device, in the order of the sweep."""
-    listed = connection.box.block_devices
+    devices = connection.box.block_devices
     for fs in sweep.filesystems:
         if FAMILIES[fs.type].unavailable(fs, facts):
             continue
         backed = fs.over or fs
         raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
-        if backed.device in listed:
-            yield _Use(fs.name, backed.device, listed[backed.device], raw=raw)
-        if backed.journal_device in listed:
-            yield _Use(fs.name, backed.journal_device, listed[backed.journal_device], journal=True)
+        if backed.device in devices:
+            yield _Use(fs.name, backed.device, devices[backed.device], raw=raw)
+        if backed.journal_device in devices:
+            yield _Use(fs.name, backed.journal_device, devices[backed.journal_device], journal=True)
 
 
 def _verdict(use: _Use, connection: BoxConnection, facts: BoxFacts) -> _Verdict:
@@ -230,19 +231,19 @@ def _verdict(use: _Use, connection: BoxConnection, facts: BoxFacts) -> _Verdict:
     )
     if not completed.ok:
         refusal = read_refusal(completed.error_text)
-        return _Verdict(use, refusal.found, refusal=refusal)
-    identity, found = read_permission(completed.error_text)
-    return _Verdict(use, found, identity)
+        return _Verdict(use, refusal.reason, refusal=refusal)
+    identity, content = read_permission(completed.error_text)
+    return _Verdict(use, content, identity)
 
 
 def _stop_at_refusals(verdicts: list[_Verdict], box: Box) -> None:
-    refused = [(verdict.use, verdict.refusal) for verdict in verdicts if verdict.refusal]
-    if refused:
-        use, refusal = refused[0]
+    refusals = [(verdict.use, verdict.refusal) for verdict in verdicts if verdict.refusal]
+    if refusals:
+        use, refusal = refusals[0]
         raise UnsafeError(
             f"{use.device} will not be formatted",
             where=f"filesystems.{use.filesystem} on box {box.name}, scratch device {use.name}",
-            got=refusal.found,
+            got=refusal.reason,
             allowed=ALLOWED,
             next_step=refusal.next_step(box, use.device),
             evidence="\n".join(verdict.text for verdict in verdicts) if len(verdicts) > 1 else "",

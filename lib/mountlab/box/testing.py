@@ -92,20 +92,20 @@ class ReplayBox:
         return self
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
-        asked = tuple(argv)
-        self.calls.append(Call(asked, root, timeout_s))
+        command = tuple(argv)
+        self.calls.append(Call(command, root, timeout_s))
         if root and self.rights == "none":
-            raise needs_root(asked, self.box)
-        answer = self._find(asked)
+            raise needs_root(command, self.box)
+        answer = self._find(command)
         if isinstance(answer, BaseException):
             raise answer
-        return Completed(asked, answer.exit_status, answer.stdout, answer.stderr, answer.elapsed_s)
+        return Completed(command, answer.exit_status, answer.stdout, answer.stderr, answer.elapsed_s)
 
     def holding(self, lease: Lease, stopped: Callable[[], bool]) -> AbstractContextManager[None]:
         return nullcontext()
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def _find(self, argv: tuple[str, ...]) -> PreparedAnswer:
         queue = self._answers.get(argv)
@@ -118,7 +118,7 @@ class ReplayBox:
 
 
 def _unprepared(argv: tuple[str, ...], prepared: Iterable[tuple[str, ...]]) -> str:
-    lines = {shlex.join(one): None for one in prepared}
+    lines = {shlex.join(command): None for command in prepared}
     near = difflib.get_close_matches(shlex.join(argv), lines, n=1, cutoff=0.0)
     nearest = f"the nearest prepared one is\n  {near[0]}" if near else "nothing is prepared"
     return f"no answer is prepared for\n  {shlex.join(argv)}\n{nearest}"

@@ -30,35 +30,35 @@ def tracing_facts(connection: BoxConnection) -> Surveyed:
         return Surveyed(trace_events=(), trace_reason="tracing needs root or password-less sudo on the box")
     argv = script_argv("tracing.sh", *(event.name for event in EVENTS))
     completed = connection.run(argv, root=True, timeout_s=ASK_TIMEOUT_S)
-    _, refused, why = completed.error_text.strip().partition("refused: ")
-    if refused:
+    _, refusal, why = completed.error_text.strip().partition("refused: ")
+    if refusal:
         return Surveyed(trace_events=(), trace_reason=f"the helper of the box refuses: {why}")
-    return answered(completed)
+    return read_answer(completed)
 
 
-def answered(completed: Completed) -> Surveyed:
-    """Return what the answer of a box gives."""
-    said: dict[str, list[str]] = {}
+def read_answer(completed: Completed) -> Surveyed:
+    """Parse the output of tracing.sh."""
+    answers: dict[str, list[str]] = {}
     for line in completed.text.splitlines():
         word, _, rest = line.partition(" ")
-        said.setdefault(word, []).append(rest)
-    known = {event.name for event in EVENTS}
-    events = [name for name in said.get("event", []) if name in known]
-    return Surveyed(trace_events=tuple(events), trace_reason=_reason(said, events))
+        answers.setdefault(word, []).append(rest)
+    names = {event.name for event in EVENTS}
+    events = [name for name in answers.get("event", []) if name in names]
+    return Surveyed(trace_events=tuple(events), trace_reason=_reason(answers, events))
 
 
-def _reason(said: Mapping[str, list[str]], events: list[str]) -> str:
+def _reason(answers: Mapping[str, list[str]], events: list[str]) -> str:
     """Return why a box cannot be traced; '' where it can."""
     lacking = missing(events)
-    if "records" in said and not lacking:
+    if "records" in answers and not lacking:
         return ""
-    if "[confidentiality]" in " ".join(said.get("lockdown", [])):
+    if "[confidentiality]" in " ".join(answers.get("lockdown", [])):
         return "its kernel is locked down (confidentiality), which forbids tracing even to root"
-    capabilities = int((said.get("capabilities") or ["0"])[0] or "0", 16)
+    capabilities = int((answers.get("capabilities") or ["0"])[0] or "0", 16)
     if not capabilities >> SYS_ADMIN & 1:
         more = "" if capabilities >> _PERFMON & 1 else " and CAP_PERFMON"
         return f"it is a container without CAP_SYS_ADMIN{more}"
-    words = "; ".join(said.get("said", []))
+    words = "; ".join(answers.get("said", []))
     if events and lacking:
         return f"its kernel lacks the events {', '.join(lacking)}"
     return words or "its kernel has no tracefs (CONFIG_FTRACE, CONFIG_TRACEPOINTS)"

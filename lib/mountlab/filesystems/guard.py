@@ -44,8 +44,8 @@ def uuid_for(identity: str, *parts: str) -> str:
 def bound_to(identity: str) -> str:
     """Return the part of an identity that stays the same when the box restarts; '' where an earlier version stated the
     identity."""
-    found = _BOUND_TO.search(identity)
-    return found[1] if found else ""
+    match = _BOUND_TO.search(identity)
+    return match[1] if match else ""
 
 
 def mark_argv(device: str, uuid: str = MARK_UUID) -> tuple[str, ...]:
@@ -59,8 +59,8 @@ def formatted(argv: tuple[str, ...]) -> Iterator[str]:
 
 
 def permitting(argv: tuple[str, ...], cut_off: Iterable[str]) -> tuple[str, ...]:
-    """Return the same command, where it formats again what the same run was formatting when the box lost power: a mkfs
-    that was cut off has written over every signature, the mark included, and left none."""
+    """Return a command that may format again what the same run was formatting when the box lost power: a mkfs that was
+    cut off has written over every signature, the mark included, and left none."""
     words = list(argv)
     for place in _guards(argv):
         if argv[place + 1] in cut_off:
@@ -76,13 +76,13 @@ def _guards(argv: tuple[str, ...]) -> Iterator[int]:
 class Refusal:
     """Why a device will not be written over."""
 
-    found: str
+    reason: str
     permit: str
     """UNCLAIMED; the id that `box claim --erase` takes; '' where nothing permits it (it is in use)."""
 
     def next_step(self, box: Box, device: str) -> str:
         """Return the one command that may permit it. `device`: its stable name in the box file."""
-        name = next((each.name for each in box.scratch if each.device == device), device)
+        name = next((entry.name for entry in box.scratch if entry.device == device), device)
         command = f"mountlab box claim {box.name} {shlex.quote(name)}"
         if self.permit == UNCLAIMED:
             return f"{command}   (reads the whole device, and marks it as Mountlab's if it is blank)"
@@ -94,17 +94,17 @@ class Refusal:
         return "end that use, or name another device"
 
 
-def read_refusal(said: str) -> Refusal:
-    """From what a script wrote to standard error."""
-    lines = said.strip().splitlines()
+def read_refusal(stderr: str) -> Refusal:
+    """Parse the refusal that guard.sh or claim.sh wrote to standard error."""
+    lines = stderr.strip().splitlines()
     permit = next((line.removeprefix(PERMIT) for line in lines if line.startswith(PERMIT)), "")
-    found = " ".join(line for line in lines if not line.startswith(PERMIT))
-    return Refusal(found=found.removeprefix(REFUSED), permit=permit)
+    reason = " ".join(line for line in lines if not line.startswith(PERMIT))
+    return Refusal(reason.removeprefix(REFUSED), permit)
 
 
-def read_permission(said: str) -> tuple[str, str]:
-    """Return the device's identity, and what is on it, from what guard.sh wrote to standard error."""
-    lines = said.strip().splitlines()
+def read_permission(stderr: str) -> tuple[str, str]:
+    """Parse guard.sh's standard error: the device's identity, and what is on the device."""
+    lines = stderr.strip().splitlines()
     identity = next((line.removeprefix(IDENTITY) for line in lines if line.startswith(IDENTITY)), "")
     return identity, " ".join(line for line in lines if not line.startswith(IDENTITY))
 
@@ -118,9 +118,9 @@ def unguarded(steps: Iterable[Step], place: Place) -> Iterator[Step]:
     paths = {name: path for name, path in (("{device}", place.device), ("{journal}", place.journal)) if path}
     for step in steps:
         for argv in (step.argv, step.undo or ()):
-            own = argv[3:] if argv[:2] == ("sh", "-c") else argv
-            first = own[1:2] if own[:1] == ("timed.sh",) else own[:1]
-            named = any(name in word for name in paths for word in own)
+            command = argv[3:] if argv[:2] == ("sh", "-c") else argv
+            first = command[1:2] if command[:1] == ("timed.sh",) else command[:1]
+            named = any(name in word for name in paths for word in command)
             named |= any(path in word for path in paths.values() for word in argv)
             if named and not {*first} & {GUARD, *_ONLY_LOOKS}:
                 yield step

@@ -74,7 +74,7 @@ class StepRunner:
                 if _is_refusal(step, completed)
                 else _failure(step, argv, completed)
             )
-        for sentence in roots.not_shared(completed.text, self.box.box.name) if OPEN in argv else ():
+        for sentence in roots.sharing_notices(completed.text, self.box.box.name) if OPEN in argv else ():
             self.say(sentence)
         if step.binds:
             values[step.binds] = completed.text.strip()
@@ -139,7 +139,7 @@ def _refusal(box: Box, step: Step, argv: tuple[str, ...], completed: Completed) 
     return UnsafeError(
         f"refused to go on: {step.why}",
         where=command_text(argv),
-        got=refusal.found,
+        got=refusal.reason,
         allowed="a device that was claimed for Mountlab, a directory that Mountlab made",
         next_step=next_step,
     )

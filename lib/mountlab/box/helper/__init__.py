@@ -3,7 +3,7 @@
 The program (launch.sh, helper.sh) lies on the box, where root has put it once (install.sh), with copies of the scripts
 that it runs. It takes the commands of a plan, looks at each word itself, and does nothing else: what is
 sent to it need not be trusted. Here is what the control side knows of it: which commands of a plan are for the helper,
-in which words (`spoken`), and what it cannot do (`not_permitted`). All else, the tools above all, runs as the
+in which words (`user_argv`), and what it cannot do (`not_permitted`). All else, the tools above all, runs as the
 user.
 """
 
@@ -31,10 +31,10 @@ DEFAULT_ROOT = "/var/lib/mountlab"
 """The mount root where the box file names none: only root may exchange what lies above it."""
 ASK_S = 30
 LONGEST_S = 99999
-"""What launch.sh takes at most."""
+"""The longest time limit that launch.sh takes, in seconds."""
 
-_OWN = ("helper.sh", "checks.sh", "record.sh", "umount.sh")
-_COPIED = (
+_HELPER_SCRIPTS = ("helper.sh", "checks.sh", "record.sh", "umount.sh")
+_COPIED_SCRIPTS = (
     "box/leftovers.sh", "box/perf.sh", "box/tracing.sh", "filesystems/kallsyms.sh", "filesystems/ownership.sh",
     "filesystems/open.sh", "filesystems/alone.sh", "filesystems/borrow.sh", "filesystems/evidence.sh",
     "filesystems/claim.sh", "filesystems/claim_record.sh", "filesystems/detach.sh", "filesystems/device.sh",
@@ -43,9 +43,9 @@ _COPIED = (
 )  # fmt: skip
 _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
 """Scripts that run the command behind so many words of their own."""
-_OF_KERNEL = ("tracing.sh", "kallsyms.sh")
+_KERNEL_SCRIPTS = ("tracing.sh", "kallsyms.sh")
 """Scripts of no run, which the helper runs where root permits tracing."""
-_SCRIPTS = {"image.sh", DETACH, "borrow.sh", "evidence.sh", "claim.sh", "settle.sh", *_OF_KERNEL}
+_SCRIPTS = {"image.sh", DETACH, "borrow.sh", "evidence.sh", "claim.sh", "settle.sh", *_KERNEL_SCRIPTS}
 _COMMANDS = {"mount", "umount", "mkdir", "rmdir", "rm", "losetup", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "blockdev"}
 _WITHOUT_RUN = "-"
 _PATH = re.compile(r"(/[A-Za-z0-9._:+@,=-]+)+\Z")
@@ -61,15 +61,15 @@ def installed_files() -> dict[str, str]:
     """Return name below /usr/local/lib/mountlab to text, in the order in which the helper reads them for its
     version."""
     package = files("mountlab")
-    found = {"helper": package.joinpath("box/helper/launch.sh").read_text()}
-    found |= {name: package.joinpath("box/helper", name).read_text() for name in _OWN}
-    found |= {path.rpartition("/")[2]: package.joinpath(path).read_text() for path in _COPIED}
-    return {"helper": found.pop("helper"), **dict(sorted(found.items()))}
+    texts = {"helper": package.joinpath("box/helper/launch.sh").read_text()}
+    texts |= {name: package.joinpath("box/helper", name).read_text() for name in _HELPER_SCRIPTS}
+    texts |= {path.rpartition("/")[2]: package.joinpath(path).read_text() for path in _COPIED_SCRIPTS}
+    return {"helper": texts.pop("helper"), **dict(sorted(texts.items()))}
 
 
 @cache
 def version() -> str:
-    """Return the digest of all files, as the helper makes it of those on the box."""
+    """Return the digest of `installed_files`, as the helper computes it from the files on the box."""
     return sha256("".join(installed_files().values()).encode()).hexdigest()
 
 
@@ -158,25 +158,25 @@ class Introduction:
 
 
 def read_introduction(printed: str) -> Introduction:
-    """From what PROBE printed; without a helper only who we are."""
+    """Parse the output of PROBE; without a helper it has only the user and the output root."""
     lines = [*printed.splitlines(), "", ""]
-    said = [line.partition(" ")[::2] for line in lines[2:]]
-    values = dict(said)
+    pairs = [line.partition(" ")[::2] for line in lines[2:]]
+    values = dict(pairs)
     return Introduction(
         lines[0].strip(),
         lines[1],
         values.get("version", ""),
         values.get("user", ""),
         values.get("mount_root", ""),
-        tuple(value for key, value in said if key == "scratch"),
+        tuple(value for key, value in pairs if key == "scratch"),
     )
 
 
-def check_introduction(found: Introduction, box: Box, user: str) -> None:
+def check_introduction(introduction: Introduction, box: Box, user: str) -> None:
     """Raise ParameterError where the box has no helper for us, another one than ours, or one with other directories."""
     where = f"params/boxes/{box.name}.yml: become: helper"
-    again = f"mountlab box helper {box.name} > install.sh; read it; on the box, as root: sh install.sh"
-    if found.uid == "0":
+    install = f"mountlab box helper {box.name} > install.sh; read it; on the box, as root: sh install.sh"
+    if introduction.uid == "0":
         raise ParameterError(
             "root needs no helper",
             where=where,
@@ -184,27 +184,27 @@ def check_introduction(found: Introduction, box: Box, user: str) -> None:
             allowed="an ordinary user",
             next_step="set `user` to the one that the helper is for, or `become: root`",
         )
-    if found.version != version():
-        what = "the helper on the box is of another version of Mountlab"
-        got = f"version {found.version[:12]}, and we are {version()[:12]}"
-        if not found.version:
-            what, got = "the box has no helper that lets us in", f"`{shlex.join(COMMAND)}` does not answer {user}"
+    if introduction.version != version():
+        problem = "the helper on the box is of another version of Mountlab"
+        got = f"version {introduction.version[:12]}, and we are {version()[:12]}"
+        if not introduction.version:
+            problem, got = "the box has no helper that lets us in", f"`{shlex.join(COMMAND)}` does not answer {user}"
         allowed = f"the helper of this Mountlab, for {user}"
-        raise ParameterError(what, where=where, got=got, allowed=allowed, next_step=again)
-    if box.mount_root not in (None, found.mount_root):
+        raise ParameterError(problem, where=where, got=got, allowed=allowed, next_step=install)
+    if box.mount_root not in (None, introduction.mount_root):
         raise ParameterError(
             "the helper on the box has another mount root",
             where=f"params/boxes/{box.name}.yml: mount_root",
             got=str(box.mount_root),
-            allowed=found.mount_root,
-            next_step=f"write that; or change it there: {again}",
+            allowed=introduction.mount_root,
+            next_step=f"write that; or change it there: {install}",
         )
 
 
 # --- in which words ---------------------------------------------------------------------------------------------------
 
 
-def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...]:
+def user_argv(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...]:
     """Return what to run as the user for a command that would be run as root: the helper with the words of that
     command, or, where it is none of the helper's, the command itself.
 
@@ -212,83 +212,81 @@ def spoken(argv: Sequence[str], box: Box, *, timeout_s: float) -> tuple[str, ...
     not know it refuses.
     """
     argv = tuple(argv)
-    said = _wrapped(argv, box) or _of_both(argv, box, timeout_s)
-    return said or _for_helper(argv, box, timeout_s) or argv
+    wrapped = _lease_argv(argv, box) or _argv_for_both_roots(argv, box, timeout_s)
+    return wrapped or _helper_argv(argv, box, timeout_s) or argv
 
 
-def _wrapped(argv: tuple[str, ...], box: Box) -> tuple[str, ...] | None:
-    """Return the command of a lease or of the shell that stays on the box, with what they run sent to the helper. They
-    themselves run as the user."""
+def _lease_argv(argv: tuple[str, ...], box: Box) -> tuple[str, ...] | None:
+    """Return the command of a lease, which runs as the user, and whose clean-up runs by the helper; None for others."""
     match argv:
         case ("env", mark, "sh", "-c", text, "lease.sh", base, grace, run, clean, name, *arguments):
-            inner = spoken(("sh", "-c", clean, name, *arguments), box, timeout_s=600)
+            inner = user_argv(("sh", "-c", clean, name, *arguments), box, timeout_s=600)
             return ("env", mark, "sh", "-c", text, "lease.sh", base, grace, run, inner[2], name)
     return None
 
 
-def _of_both(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:
-    """Return what is done to the directories of both: the helper's below the mount root, and the user's for output."""
-    run, words = _unmarked(argv)
+def _argv_for_both_roots(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:
+    """Return a command on both roots: by the helper below the mount root, as the user for output; None for others."""
+    run, words = _split_mark(argv)
     helper = _Helper(box, run, timeout_s)
     match words:
         case ("sh", "-c", text, "open.sh", "look", _, output_root):
             looks = ("sh", "-c", text, "open.sh", "look", output_root, output_root)
-            return _sequence(helper.asked(_WITHOUT_RUN, "look"), looks)
+            return _sequence(helper.argv(_WITHOUT_RUN, "look"), looks)
         case ("sh", "-c", text, "open.sh", verb, run_dir, output_dir, owner):
             ours = ("sh", "-c", text, "open.sh", verb, output_dir, output_dir, owner)
             run_id = run_dir.rpartition("/")[2]
-            theirs, gives_back = (helper.asked(run_id, "open.sh", each, owner) for each in (verb, "close"))
-            return _opened(theirs, ours, gives_back) if verb == "open" else _both(ours, theirs)
+            theirs, closing = (helper.argv(run_id, "open.sh", word, owner) for word in (verb, "close"))
+            return _open_both(theirs, ours, closing) if verb == "open" else _both(ours, theirs)
         case ("sh", "-c", _, "mountlab-clean", "kill", _, name, *_):
-            return _sequence(words, helper.asked(name, "kill"))
+            return _sequence(words, helper.argv(name, "kill"))
         case ("sh", "-c", text, "mountlab-clean", mode, uid, name, _, output_root, borrow, owner):
             mine = ("sh", "-c", text, "mountlab-clean", mode, uid, name, output_root, "", borrow, owner)
-            return _sequence(mine, helper.asked(_WITHOUT_RUN, "clean", mode, *filter(None, [owner])))
+            return _sequence(mine, helper.argv(_WITHOUT_RUN, "clean", mode, *filter(None, [owner])))
         case ("sh", "-c", text, "make-dir", directory, run_dir) if not directory.startswith(f"{run_dir}/"):
             # somewhere on the box: as the user, who keeps the record of it with his own files
             return ("sh", "-c", text, "make-dir", directory, f"{box.output_root}/{run_dir.rpartition('/')[2]}")
         case ("sh", "-c", _, "make-dir", directory, run_dir):
             mark = ("sh", "-c", 'umask 077; echo made > "$1/.mountlab"', "mark-dir", directory)
-            return _sequence(helper.asked(run_dir.rpartition("/")[2], "make-dir", directory), mark)
+            return _sequence(helper.argv(run_dir.rpartition("/")[2], "make-dir", directory), mark)
         case ("sh", "-c", text, "remove-dir", directory) if directory.startswith(f"{box.mount_root}/"):
             contents = ("sh", "-c", text, "remove-dir", directory, "contents")
-            gone = helper.asked(_run_of((directory,), box), "rmdir", directory)
-            kept = f'[ -n "$(ls -A {shlex.quote(directory)})" ]'
-            return ("sh", "-c", f"{shlex.join(contents)} && {kept} || {shlex.join(gone)}")
+            removal = helper.argv(_run_of((directory,), box), "rmdir", directory)
+            not_empty = f'[ -n "$(ls -A {shlex.quote(directory)})" ]'
+            return ("sh", "-c", f"{shlex.join(contents)} && {not_empty} || {shlex.join(removal)}")
     return None
 
 
 def _sequence(*commands: tuple[str, ...]) -> tuple[str, ...]:
-    """Return one after the other, until one fails; the first failure counts."""
+    """Return a command that runs these in order until one fails, with its exit status."""
     return ("sh", "-c", " && ".join(map(shlex.join, commands)))
 
 
-def _opened(theirs: tuple[str, ...], ours: tuple[str, ...], gives_back: tuple[str, ...]) -> tuple[str, ...]:
+def _open_both(theirs: tuple[str, ...], ours: tuple[str, ...], closing: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command that opens both roots, or none: where the user's cannot be opened, it closes the helper's."""
-    first, second, close = map(shlex.join, (theirs, ours, gives_back))
+    first, second, close = map(shlex.join, (theirs, ours, closing))
     return ("sh", "-c", f"{first} && {{ {second} || {{ status=$?; {close}; exit $status; }}; }}")
 
 
 def _both(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return one after the other, even where the first fails."""
+    """Return a command that runs both, even if the first fails; then with its exit status."""
     return ("sh", "-c", f"{shlex.join(ours)}; status=$?; {shlex.join(theirs)} && exit $status")
 
 
-def _for_helper(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:
-    run, rest = _unmarked(argv)
+def _helper_argv(argv: tuple[str, ...], box: Box, timeout_s: float) -> tuple[str, ...] | None:
+    run, rest = _split_mark(argv)
     words = tuple(_words(rest))
     if not words or not _is_ours(words, box):
         return None
-    run = _WITHOUT_RUN if words[0] in _OF_KERNEL else run or _run_of(words, box)
-    return _Helper(box, run, timeout_s).asked(run, *words)
+    run = _WITHOUT_RUN if words[0] in _KERNEL_SCRIPTS else run or _run_of(words, box)
+    return _Helper(box, run, timeout_s).argv(run, *words)
 
 
 def _is_ours(words: tuple[str, ...], box: Box) -> bool:
-    """Return whether it is about something below the mount root, or about a device: other directories are the
-    user's."""
+    """Return whether a command is about a path below the mount root, or a device: other directories are the user's."""
     if words[0] == "evidence.sh":
         return words[1].startswith(f"{box.mount_root}/") and words[1].split("/")[-2] == "mnt"
-    if words[0] in ("blockdev", "claim.sh", "settle.sh", *_OF_KERNEL, *_PREFIXES):
+    if words[0] in ("blockdev", "claim.sh", "settle.sh", *_KERNEL_SCRIPTS, *_PREFIXES):
         return True
     return any(word == box.mount_root or word.startswith(f"{box.mount_root}/") for word in words)
 
@@ -299,12 +297,12 @@ class _Helper:
     run: str
     timeout_s: float
 
-    def asked(self, run: str, *words: str) -> tuple[str, ...]:
+    def argv(self, run: str, *words: str) -> tuple[str, ...]:
         limit = min(LONGEST_S, whole_seconds(self.timeout_s))
         return (*COMMAND, str(limit), run or _WITHOUT_RUN, *words)
 
 
-def _unmarked(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _split_mark(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the run that a command is marked with ('' for none), and the command."""
     if argv[:1] == ("env",) and argv[1].startswith("MOUNTLAB_RUN="):
         return argv[1].removeprefix("MOUNTLAB_RUN="), argv[2:]
@@ -328,7 +326,7 @@ def _words(argv: tuple[str, ...]) -> Iterator[str]:
 
 
 def _run_of(words: tuple[str, ...], box: Box) -> str:
-    """Return the run whose directory the first path below the mount root lies in."""
+    """Return the id of the run in whose directory the first path below the mount root lies."""
     root = f"{box.mount_root}/"
     paths = (word.removeprefix(root) for word in words if word.startswith(root))
     return next((path.partition("/")[0] for path in paths), _WITHOUT_RUN)

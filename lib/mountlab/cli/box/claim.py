@@ -31,11 +31,11 @@ def _claim(arguments: Arguments) -> int:
     device = claim.scratch_device(box, arguments.device)
     with open_box(box) as connection, tqdm(desc=device, unit="B", unit_scale=True, unit_divisor=1024, delay=1) as bar:
 
-        def tell(position: claim.Position) -> None:
+        def report(position: claim.Position) -> None:
             bar.total = position.size
             bar.update(position.read - bar.n)
 
         lock.check_free(connection, roots(connection)[0])
-        outcome = claim.claim(connection, device, erase=arguments.erase, tell=tell)
+        outcome = claim.claim(connection, device, erase=arguments.erase, report=report)
     print(outcome)
     return 0
