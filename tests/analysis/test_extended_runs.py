@@ -74,6 +74,9 @@ def test_old_cells_are_compared_in_all_blocks_and_new_ones_where_both_are() -> N
         pairs = [(value, VALUES["tmpfs"][block]) for block, value in VALUES[name].items()]
         own = compare(pairs)
         assert (found[name].n, found[name].ratio) == (len(pairs), pytest.approx(own.ratio)), name
+    late = {**VALUES, "tmpfs": {block: value for block, value in VALUES["tmpfs"].items() if block != 2}}
+    limited = comparisons(ADDED, measured(ADDED, late), {"tmpfs/w": frozenset({2})})
+    assert {each.candidate: each.censored for each in limited} == {"ramfs": 1, "plain": 0}
 
 
 def test_what_a_new_cell_lacks_is_not_taken_from_older_blocks() -> None:

@@ -249,13 +249,14 @@ def test_without_a_baseline_there_is_precision_and_no_power() -> None:
     ]
 
 
-def test_excluded_cells_are_neither_compared_nor_waited_for() -> None:
-    holes = planned(exclude=[{"filesystem": "tmpfs", "workload": "w"}])
+@pytest.mark.parametrize("name", ["tmpfs", "ext4"])
+def test_excluded_cells_are_neither_compared_nor_waited_for(name: str) -> None:
+    holes = planned(exclude=[{"filesystem": name, "workload": "w"}])
     found = forecast(holes, run(planned()))
     assert found.comparisons == 2
     assert math.isnan(of(found, "w").spread.log_sd)
     assert found.missing == ()
-    assert "tmpfs/w" not in found.used
+    assert f"{name}/w" not in found.used
 
 
 # ── a pilot that does not fit ────────────────────────────────────────────────────────────────────────────────────────

@@ -36,8 +36,8 @@ from mountlab.results.tables import write_derived
 from mountlab.runner import progress
 from mountlab.runner.trial_executor import as_trial
 from mountlab.stats.adjusted import adjust_comparisons
-from mountlab.stats.censored import estimate_censored, ranked_ratios
-from mountlab.stats.comparisons import compare_rows
+from mountlab.stats.censored import SIGN_METHOD, estimate_censored, ranked_ratios
+from mountlab.stats.comparisons import RATIO_METHOD, compare_rows
 from mountlab.stats.histograms import count
 from mountlab.stats.simulated import generator
 from mountlab.sweep.sweep_file import ParameterError
@@ -182,19 +182,21 @@ def test_equality_is_never_concluded_from_trials_that_did_not_end() -> None:
     assert late.ratio == pytest.approx(whole.ratio, rel=0.01)
 
 
-def test_other_comparisons_of_the_sweep_are_what_they_were() -> None:
-    (whole,), (beside,) = ([each for each in rows_of(own) if each.candidate == "b"] for own in ({}, {"c/w": (3,)}))
+def test_a_comparison_says_how_it_was_made_and_the_others_of_the_sweep_are_what_they_were() -> None:
+    (whole,), (beside, late) = (rows_of(own)[: 1 + bool(own)] for own in ({}, {"c/w": (3,)}))
+    assert (late.candidate, late.method, whole.method) == ("c", SIGN_METHOD, RATIO_METHOD)
     assert repr(beside) == repr(whole)  # figures that are missing are NaN, which is no equal of itself
 
 
-def test_times_of_mkfs_are_not_those_of_a_trial() -> None:
+def test_times_of_mkfs_are_not_those_of_a_trial_nor_are_warm_up_trials_counted() -> None:
     sweep = make()
+    warm = replace(trial(sweep.cells[1], 0), status="timeout", warmup=True)
     own = estimate_frame(
         sweep,
         frame(sweep, {"a/w": {1: 2.0, 2: 4.0}}, "mkfs_time"),
         run_id="r",
         box="b",
-        censored=censored_blocks([replace(trial(sweep.cells[0], 3), status="timeout")]),
+        censored=censored_blocks([replace(trial(sweep.cells[0], 3), status="timeout"), warm]),
     )
     assert own[["n", "censored", "mean"]].to_numpy().tolist() == [[2, 0, 3.0]]
 

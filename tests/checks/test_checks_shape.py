@@ -218,6 +218,8 @@ def test_a_run_that_begins_as_it_goes_on_was_warm() -> None:
     assert found("warm-up-too-short", cells(rng.normal(100e6, 1e6, size=(8, 6)))) == []
     noisy = rng.normal(100e6, 20e6, size=(1, 6))
     assert found("warm-up-too-short", cells(noisy)) == [], "unsteady, but the first is like the others"
+    close = rng.normal(100e6, 1e5, size=(8, 6)) * [0.95, 1, 1, 1, 1, 1]
+    assert found("warm-up-too-short", cells(close)) == [], "the first is unlike the others, but all are steady"
 
 
 def logged(*rounds: float, points: int = 4, jobs: int = 1) -> list[Series]:

@@ -57,6 +57,7 @@ def test_a_runtime_that_may_end_the_slow_side_only_is_a_caveat_where_it_did(
 
 def test_without_a_baseline_nothing_is_compared() -> None:
     assert found("unequal-work", evidence(imported=True, baseline=None)) == []
+    assert found("unequal-work", evidence(imported=True, excluded=("ext4/r",))) == []
 
 
 @every_row(

@@ -237,8 +237,9 @@ def test_broken_yaml_is_named_by_file_line_and_column(text: str, place: str) -> 
 
 @every_row(
     ("option", "near"),
-    [("data=writeback2", "data=writeback"), ("noatimee", "noatime"), ("commit=soon", ""), ("delaloc", "delalloc")],
-)
+    [("data=writeback2", "data=writeback"), ("noatimee", "noatime"), ("commit=soon", ""), ("delaloc", "delalloc"),
+     ("relat", "relatime")],
+)  # fmt: skip
 def test_an_ext4_option_that_no_kernel_documents_is_foreseen(option: str, near: str) -> None:
     fs = Filesystem(name="e", type="ext4", options=(option, "noatime"))
     (said,) = FAMILIES["ext4"].foreseen(fs, known(kernel="6.1.0")).items()

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import effects
+from mountlab.filesystems.overlay import BELOW
+from mountlab.filesystems.read_back import options_in_effect
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "evidence"
@@ -599,3 +601,18 @@ def test_the_compression_of_a_device_in_memory_is_read_back() -> None:
 def test_an_external_journal_is_named_by_the_super_block(dump: str, state: str) -> None:
     (row,) = judge("", made_up("rw", more=dump), None, journal_image_bytes=2**20)
     assert (row.option, row.state) == ("external journal", state)
+
+
+def test_options_below_an_overlay_are_judged_as_without_it() -> None:
+    below = Filesystem(name="ov", type="ext4", options=("data=journal", "noatime"))
+    over = Filesystem(name="ov", type="overlay", over=below, options=("noatime",))
+
+    def overlaid(name: str) -> dict[str, str]:
+        kept = {file.replace(".txt", f"{BELOW}.txt"): text for file, text in recorded(name).items()}
+        return {**made_up("rw,noatime", fstype="overlay"), **kept}
+
+    for control in (None, "ext4-control"):
+        upper, *rows = options_in_effect(over, overlaid("ext4-journal"), overlaid(control) if control else None)
+        assert (upper.option, upper.state) == ("noatime", "in effect")
+        assert rows == effects(below, recorded("ext4-journal"), recorded(control) if control else None)
+    assert options_in_effect(over, made_up("rw,noatime", fstype="overlay"), None) == [upper]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.filesystems.option_values import nodes, same_compression, same_nodes, same_policy
+from mountlab.filesystems.option_values import nodes, same_compression, same_nodes, same_policy, with_default
 from rows import every_row
 
 SETS = st.frozensets(st.integers(0, 40), min_size=1)
@@ -61,3 +61,5 @@ def test_regions_of_nodes(text: str, found: set[int] | None) -> None:
 def test_no_text_stops_a_comparison(asked: str, shown: str) -> None:
     assert same_policy(asked, shown) in (True, False)
     assert same_compression(asked, shown) in (True, False)
+    assert with_default("5")(asked, "5") in (True, False)
+    assert with_default("5")("5", shown) in (True, False)

@@ -228,6 +228,18 @@ def test_what_posting_does_to_an_output_is_undone(log: str, harm: str) -> None:
     assert by_name(read_one(tool, decoded(HARM[harm](text).encode()))) == by_name(read_one(tool, text))
 
 
+@every_row(
+    ("posted", "plain"),
+    [
+        ("| one\n|\n| two\n\nthree\n", "one\n\ntwo\n\nthree\n"),
+        ("| one\n\nthree\n", "| one\n\nthree\n"),
+        ("| a | b |\n| 1 | 2 |\n\nthree\nfour\nfive\n", "| a | b |\n| 1 | 2 |\n\nthree\nfour\nfive\n"),
+    ],
+)
+def test_a_bar_before_several_lines_that_are_no_rows_of_a_table_is_a_quote_mark(posted: str, plain: str) -> None:
+    assert unpasted(posted) == plain
+
+
 @every_row("harm", ["carriage returns", "blanks that do not break", "trailing blanks", "a tab", "quote marks"])
 @every_row("log", ["filebench/1.4.9.1.stdout", "fs_mark/verbose.stdout", "pg_test_fsync/ramfs.stdout"])
 def test_what_posting_does_to_rows_of_other_forms_is_undone(log: str, harm: str) -> None:
@@ -600,14 +612,17 @@ def test_what_dd_writes_into_a_pipe_may_stand_between_its_lines(text: str, line:
 
 
 @every_row(
-    "between",
-    ["[...]", "$ dd if=a of=b bs=1M count=7", "7+0 records in", "52428800 bytes (52 MB) copied, 5 s, 10.5 MB/s"],
+    ("between_records", "before_summary"),
+    [
+        ("", "[...]\n"),
+        ("", "$ dd if=a of=b bs=1M count=7\n"),
+        ("", "7+0 records in\n"),
+        ("", "52428800 bytes (52 MB) copied, 5 s, 10.5 MB/s\n"),
+        ("hello world\n", ""),
+    ],
 )
-def test_what_may_be_of_another_dd_between_its_lines_is_refused(between: str) -> None:
-    (output,) = read_log("dd", f"10+0 records in\n10+0 records out\n{between}\n{SUMMARY}\n")
-    assert "mixed up, or lines are missing" in str(output.problem)
-
-
-def test_words_between_the_records_of_dd_are_of_another_program() -> None:
-    (output,) = read_log("dd", f"10+0 records in\nhello world\n10+0 records out\n{SUMMARY}\n")
+def test_what_may_be_of_another_program_between_the_lines_of_dd_is_refused(
+    between_records: str, before_summary: str
+) -> None:
+    (output,) = read_log("dd", f"10+0 records in\n{between_records}10+0 records out\n{before_summary}{SUMMARY}\n")
     assert "mixed up, or lines are missing" in str(output.problem)

@@ -179,6 +179,12 @@ def test_each_quantity_has_a_panel_of_its_own_and_what_stays_at_zero_has_none() 
     assert "Device busy: tmpfs 0\u00a0%, ramfs 0\u00a0%, ext4 90\u00a0%" in plot.alt
 
 
+def test_shares_begin_at_zero_however_far_they_spread() -> None:
+    wide = {name: [(i, 1e-4 * 2.0**i) for i in range(13)] for name in ("user", "dirty")}
+    dirty, user = plots.plot_inside([InsideTrial("ext4", "t1", wide)], "w", filesystems=NAMES).figure.axes[::-1]
+    assert (user.get_yscale(), user.get_ylim()[0], dirty.get_yscale()) == ("linear", 0, "log")
+
+
 def test_without_the_counters_of_the_box_the_title_tells_of_the_tool() -> None:
     bare = [InsideTrial("ext4", "t1", {"write_bandwidth": [(0.1, 1e8), (0.2, 3e8)]})]
     title = plots.plot_inside(bare, "w", filesystems=NAMES).title

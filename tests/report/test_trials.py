@@ -193,6 +193,10 @@ def test_cells_that_ran_one_command_are_told_once() -> None:
     table = tables_of(sections.commands(RUN))[1]
     assert list(table["Workload"]) == [workload.label for workload in RUN.sweep.workloads]
     assert set(table["File systems"]) == {"all 3"}
+    gone = "ramfs/dd-write"
+    trials = RUN.trials[RUN.trials.cell != gone]
+    fewer = tables_of(sections.commands(replace(RUN, sweep=replace(RUN.sweep, excluded=(gone,)), trials=trials)))[1]
+    assert set(fewer["File systems"][fewer["Workload"] == "dd-write"]) == {"all 2"}
     assert re.search(
         r"not measured touch \S+ # measured dd --directory=\{directory\} --cache=cold$", table["Command"][1]
     )

@@ -22,6 +22,7 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import BoxInUse, CommandError, MountlabError, ParameterError, PlanError, StoreError
 from mountlab.results import store
 from mountlab.results.altered import altered
+from mountlab.results.info import read_sweep
 from mountlab.results.journal import read_journal
 from mountlab.runner import hand_session, workflow
 from mountlab.runner.by_hand import OpenBox
@@ -233,7 +234,10 @@ def test_a_change_to_its_parameters_is_noticed(tmp_path: Path) -> None:
 def test_trials_of_one_workload_are_blocks_and_a_list_is_a_factor(tmp_path: Path) -> None:
     with opened(Machine(), tmp_path) as box, box.mounted("tmpfs", size="64MiB") as place:
         box.trial(place, warmup=True, **WRITE)
-        first, more = box.trial(place, **WRITE), box.trials(place, n=2, **WRITE)
+        first = box.trial(place, **WRITE)
+        assert read_sweep(box.path).sweep.design.fresh_filesystem == "block", "no mount had two counted trials"
+        more = box.trials(place, n=2, **WRITE)
+        assert read_sweep(box.path).sweep.design.fresh_filesystem == "never"
         both = box.trials(place, n=2, data=["zeros", "random"], **WRITE)
     assert [each.record.block for each in (first, *more)] == [1, 2, 3]
     assert len({each.record.cell for each in (first, *more)}) == 1

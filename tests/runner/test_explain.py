@@ -230,12 +230,13 @@ def test_a_box_that_cannot_be_traced_is_refused_and_the_run_stays_complete(run: 
     assert read_info(run).status == "complete"
 
 
-@every_row("entry", [{}, {"blocks": 2}, "two", {"blocks": 51}, {"events": [1]}])
+@every_row("entry", [{}, {"blocks": 2}, "two", {"blocks": 1}, {"blocks": 51}, {"events": [1]}])
 def test_an_explanation_that_is_not_ours_is_refused(entry: Any) -> None:
     from mountlab.sweep.untrusted import check_explained
 
     good = {"at": "a", "finished_at": "b", "blocks": 2, "events": ["c:d"], "programs": {}}
-    check_explained(good, "here")
+    for blocks in (2, 50):
+        check_explained({**good, "blocks": blocks}, "here")
     if isinstance(entry, dict) and len(entry) == 1 and entry != {"blocks": 2}:
         entry = {**good, **entry}
     with pytest.raises(MountlabError, match="not a run of Mountlab's"):

@@ -323,6 +323,18 @@ def test_figures_are_read_at_most_once_a_tick(
     assert len(reads) == 2, "at the beginning and at the end"
 
 
+def test_caveats_are_read_after_counted_blocks_only(writer: RunWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warm-up gives no figures that could be doubted."""
+    warmed = sweep(filesystems={"t": TMPFS}, workloads={"w": DD_WRITE}, design={"repeats": 1, "warmup": 1}).sweep
+    reads: list[Path] = []
+    monkeypatch.setattr(live, "_View", Seen)
+    monkeypatch.setattr(store, "load_run", lambda path: (reads.append(path), SimpleNamespace(caveats=()))[1])
+    with Live(make_plan(warmed, BOX, FACTS, run_id="r1", owner="me", seed=1), writer, set()) as view:
+        for planned in view._plan.trials:
+            view.end(planned, as_trial(planned, "failed", "x", NOW, 0.01))
+            assert len(reads) == (not planned.warmup)
+
+
 def test_a_stop_is_shown_without_a_traceback() -> None:
     """The way to go on in a shell is for a shell, and that in Python for a notebook: nobody is told two."""
     stopped = Interrupted("go on with: make resume RUN=results/x", in_python=live_view.resume_line("results/x"))

@@ -432,6 +432,10 @@ def test_the_plan_ends_at_the_budget_and_says_where_the_least_blocks_are_longer(
     text = plan_text(plan, FACTS)
     assert "5 blocks will take longer than the budget of 1.00 s: they are run all the same" in text
     assert "40 blocks, at most 1.00 s" in text
+    least, most = (rough_duration(round(plan.expected_until_s(blocks))) for blocks in (5, 40))
+    assert f"time         about {least} to {least}" in text
+    ample = planned(resolved(until={**RULE, "min": 5, "max": 40, "budget": "9h"}))
+    assert f"time         about {least} to {most}" in plan_text(ample, FACTS)
 
 
 def test_the_plan_of_a_fixed_number_of_blocks_names_no_rule() -> None:

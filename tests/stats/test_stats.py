@@ -130,16 +130,6 @@ def test_a_higher_level_gives_a_wider_interval_around_the_same_mean(values: list
     assert wide.mean == narrow.mean
 
 
-def test_no_value_gives_nothing_and_one_value_gives_no_interval() -> None:
-    """n < 2 gives NaN bounds."""
-    none, one = estimate([]), estimate([5.0])
-    assert (none.n, one.n) == (0, 1)
-    assert math.isnan(none.mean)
-    assert one.mean == 5.0
-    for each in (none, one):
-        assert all(math.isnan(part) for part in (each.low, each.high, each.sd, each.cv))
-
-
 def test_two_values_give_the_widest_of_intervals() -> None:
     signed, ours = estimate([9.0, 11.0], signed=True), estimate([9.0, 11.0])
     assert (signed.low, signed.high) == pytest.approx((10 - 12.7062, 10 + 12.7062), rel=1e-5)

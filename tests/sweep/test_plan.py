@@ -154,6 +154,10 @@ def test_a_workload_larger_than_its_file_system_is_refused() -> None:
     error = refusal(workloads={"w": {**DD_WRITE, "count": 65}})
     assert (error.what, error.where) == ("too large: w writes 65.0 MiB", "workloads.w")
     assert error.allowed == "at most 64.0 MiB (room in filesystems.tmpfs)"
+    large = {"tmpfs": TMPFS, "large": {**TMPFS, "size": "128MiB"}}
+    left_out = [{"filesystem": "tmpfs", "workload": "w"}]
+    both = sweep(filesystems=large, workloads={"w": {**DD_WRITE, "count": 65}, "v": DD_WRITE}, exclude=left_out)
+    check_feasible(both.sweep, BOX, FACTS)
 
 
 def test_total_size_is_size_times_numjobs() -> None:
@@ -488,6 +492,22 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     ]
 
 
+def test_a_program_that_is_looked_for_beside_the_path_is_loaded_from_where_it_is() -> None:
+    at = "/usr/lib/postgresql/16/bin/pg_test_fsync"
+    programs: dict[str, Any] = {program.name: {} for program in all_programs()}
+    facts = known(FACTS, programs={**programs, "pg_test_fsync": {"path": at}, "dd": {"path": "/opt/dd"}})
+    elsewhere, usual = (script(plan(facts, workloads={"w": w})) for w in ({"tool": "pg_test_fsync"}, DD_WRITE))
+    assert f"load_program() {{ {at} --version; }}" in elsewhere.splitlines()
+    assert f" timeout -k 5 60 {at} " in elsewhere
+    assert "/opt/dd" not in usual
+
+
+OWN_COMMAND = {
+    "tool": "command", "prepare": "dd of={directory}/f", "argv": "dd if={directory}/f", "space": "1MiB",
+    "metrics": {"elapsed": {"from": "clock"}},
+}  # fmt: skip
+
+
 @every_row(
     ("what", "workload", "reads"),
     [
@@ -496,6 +516,8 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         ("direct reads of what is cached", {"tool": "dd", "direction": "read", "count": 8, "cache": "as_is",
                                             "iflag": "direct"}, str(8 * 2**20)),
         ("writes", {"tool": "dd", "direction": "write", "count": 8}, "''"),
+        ("a command", OWN_COMMAND, "calls"),
+        ("a command in a warm cache", {**OWN_COMMAND, "cache": "warm"}, "''"),
         ("a benchmark that only writes", {"tool": "fs_mark", "count": 8, "file_size": "1KiB"}, "''"),
     ],
 )  # fmt: skip
@@ -503,6 +525,8 @@ def test_files_are_looked_at_only_where_a_device_should_deliver(
     what: str, workload: dict[str, Any], reads: str
 ) -> None:
     assert f"reads={reads}" in script(plan(filesystems={"e": EXT4}, workloads={"w": workload})).splitlines(), what
+    for without in (TMPFS, {"type": "raw", "image": "64MiB"}):
+        assert "reads=''" in script(plan(filesystems={"f": without}, workloads={"w": workload})).splitlines(), what
 
 
 def test_drives_that_tell_their_heat_are_asked_around_a_trial() -> None:
@@ -578,16 +602,26 @@ def test_a_write_is_not_read_before() -> None:
 
 
 @every_row(
-    ("drop", "cache", "expected"),
-    [(True, None, "cold"), (False, None, "as_is"), (False, "cold", "cold"), (True, "as_is", "as_is")],
+    ("drop", "cache", "expected", "loads"),
+    [
+        (True, None, "cold", True),
+        (False, None, "as_is", False),
+        (False, "cold", "cold", True),
+        (False, "warm", "warm", True),
+        (True, "as_is", "as_is", False),
+    ],
 )
 def test_the_state_of_the_cache_is_the_workloads_or_else_the_designs(
-    drop: bool, cache: str | None, expected: str
+    drop: bool, cache: str | None, expected: str, loads: bool
 ) -> None:
+    """Programs that the dropping of a cache has removed are loaded again; no other trial loads them."""
     workload = (
         {**DD_READ, "cache": cache} if cache else {key: value for key, value in DD_READ.items() if key != "cache"}
     )
-    assert f"\ncache={expected}\n" in script(plan(workloads={"r": workload}, design={"drop_caches": drop}))
+    able = known(FACTS, sampling_shell="busybox sh")
+    lines = script(plan(able, workloads={"r": workload}, design={"drop_caches": drop})).splitlines()
+    assert f"cache={expected}" in lines
+    assert ("load_program() { :; }" not in lines) is loads
 
 
 def test_a_directory_expects_no_mount() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mountlab.core.errors import ParameterError
+from mountlab.core.numbers import rough_duration
 from mountlab.sweep.by_hand import HandSweep
 from mountlab.sweep.capacity_time import SearchTime, fewest_trials
 from mountlab.sweep.extension import extended
@@ -66,7 +67,9 @@ def test_the_plan_says_how_long_from_the_fewest_trials_to_the_most_at_the_floor(
     assert 20 < time.longest_s < 32
     assert 2 * time.fewest * time.shortest_s <= time.least_s < time.most_s
     assert time.most_s == pytest.approx(2 * 20 * time.longest_s, rel=0.1)
-    assert plan_json(plan, FACTS)["expected_least_s"] == round(time.least_s, 1)
+    written = plan_json(plan, FACTS)
+    assert (written["expected_least_s"], written["expected_s"]) == (round(time.least_s, 1), round(time.most_s, 1))
+    assert f"about {rough_duration(round(time.least_s))} to {rough_duration(round(time.most_s))}" in text
 
 
 def test_no_search_that_bounds_a_capacity_on_both_sides_has_fewer_trials() -> None:

@@ -33,7 +33,7 @@ def measured_metrics(sweep: Sweep, measurements: pd.DataFrame) -> dict[str, set[
     """Return workload label to the metrics that any of its cells has."""
     measured: dict[str, set[str]] = {workload.label: set() for workload in sweep.workloads}
     for cell_id, metric in rows_of(measurements[["cell", "metric"]].drop_duplicates(), "cell", "metric"):
-        if (cell := sweep.combinations.get(cell_id)) and sweep.has_cell(cell_id):
+        if cell := sweep.combinations.get(cell_id):
             measured[cell.workload.label].add(metric)
     return measured
 

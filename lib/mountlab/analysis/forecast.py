@@ -198,7 +198,7 @@ class _Pilot:
         for fs in self.sweep.filesystems:
             cell = cell_id(fs.name, workload.label)
             values = self.values.get((cell, *row), {})
-            if len(values) > 1 and self.sweep.has_cell(cell):
+            if len(values) > 1:
                 yield fs.name, values
 
     def spreads(self, workload: Workload) -> Iterator[Spread]:

@@ -206,7 +206,7 @@ class FewOperations:
 def splits(why: Why, sweep: Sweep) -> list[Split]:
     """Return the latency of each operation of each cell with its parts and their intervals over diagnostic trials, in
     the order of the sweep: workloads, operations, statistics, file systems."""
-    found = [_split(where, blocks, sweep) for where, blocks in _by_block(why).items() if sweep.has_cell(where.cell)]
+    found = [_split(where, blocks, sweep) for where, blocks in _by_block(why).items()]
     return sorted(found, key=partial(_order, sweep, operations(why)))
 
 

@@ -74,7 +74,7 @@ def with_default(default: str) -> Compare:
     """Return a comparison for an option whose 0 means the default."""
 
     def same(requested: str, shown: str) -> bool:
-        return requested.isdecimal() and int(shown or default) == (int(requested) or int(default))
+        return requested.isdecimal() and shown.isdecimal() and int(shown) == (int(requested) or int(default))
 
     return same
 

@@ -101,7 +101,6 @@ _BULLET = re.compile(
     r"|[\w.:/-]{1,60}[ \t]+\d+ops[ \t])"
 )
 """A mark of a list before a row of some tool."""
-_PERCENTILES = re.compile(r"\s*\|\s*(?:\d{1,3}\.\d+th=|$)")
 _TABLE = re.compile(r"\s*+\S.*\|$")
 _STAMP = re.compile(
     r"\s*+\[?(?:\d{4}-\d\d-\d\d[T ]|\w{3} +\d{1,2} )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?"
@@ -154,14 +153,14 @@ def _strip_prefix(lines: list[str], prefix: re.Pattern[str]) -> list[str]:
 
 
 def _strip_bars(lines: list[str]) -> list[str]:
-    """Return lines without `| ` as a quote mark. fio's percentiles begin with one, too, and so do the rows of tables:
-    neither do where all lines of a paragraph have it."""
+    """Return lines without `| ` as a quote mark before several lines, none of which is a row of a table. fio's
+    percentiles, which begin with one, are read without it, too."""
     if not any(map(_BAR.match, lines)):
         return lines
     unquoted: list[str] = []
     for marked, paragraph in groupby(lines, key=lambda line: bool(_BAR.match(line))):
         run = list(paragraph)
-        quoted = marked and len(run) > 1 and not all(map(_PERCENTILES.match, run)) and not any(map(_TABLE.match, run))
+        quoted = marked and len(run) > 1 and not any(map(_TABLE.match, run))
         unquoted += _strip_prefix(run, _BAR) if quoted else run
     return unquoted
 

@@ -43,7 +43,7 @@ def plot_run_order(
     `groups`: the workloads to draw, as `groups_of` names them; () draws all.
     """
     trials = _relative(trials_of(measurements, metric, groups))
-    require([trial for trial in trials if not trial.warmup], f"counted trial with {metric}")
+    require(trials, f"counted trial with {metric}")
     marks = marks_of(filesystems, {trial.filesystem for trial in trials})
     groups = ordered({trial.group for trial in trials}, workloads)
     inside = {group: [trial for trial in trials if trial.group == group] for group in groups}

@@ -118,7 +118,7 @@ class TrialHead:
         for program in self.programs:
             path = self.facts.programs.path(program.name) if program.places else None
             loads.append(tuple(path if path and word == program.name else word for word in program.version))
-        if loads and self._sampler():
+        if self._sampler():
             loads.append(("nice", *self._sampler().split(), "-c", ":"))
         return loads
 
