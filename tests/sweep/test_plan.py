@@ -487,8 +487,8 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         "warm() { :; }",
         "load_program() { sh -c 'dd --version 2>/dev/null || dd --help' version dd; }",
         "show_drives() { :; }",
-        f'measured() {{ "$@" timeout -k 5 75 timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 count=8 '
-        "conv=fdatasync; }",
+        f'measured() {{ exec "$@" timeout -k 5 75 timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 '
+        "count=8 conv=fdatasync; }",
     ]
 
 

@@ -323,7 +323,7 @@ def started(machine: Machine, argv: tuple[str, ...]) -> list[str]:
 
 
 @pytest.mark.requires_program("strace")
-@pytest.mark.parametrize(("in_memory", "most"), [("''", 18), ("yes", 22)])
+@pytest.mark.parametrize(("in_memory", "most"), [("''", 17), ("yes", 21)])
 def test_a_trial_starts_no_process_that_it_can_do_without(machine: Machine, in_memory: str, most: int) -> None:
     """To start one takes longer than all that the shell does itself. There used to be 19, and 39 with a file system in
     memory. Another shell than dash may fork more often."""

@@ -157,7 +157,8 @@ leads() {
     [ "$value" = "$1" ]
 }
 
-# Frozen, they can start nothing more. Those of v1 die only when they are thawed.
+# Frozen, they can start nothing more. Those of v1 die only when they are thawed. Nothing waits for the directory to go but
+# the end of the trial.
 remove_cgroup() {
     tries=100
     while read -r _ < "$members" && [ "$tries" -gt 0 ]; do
@@ -169,6 +170,6 @@ remove_cgroup() {
         [ ! -w "$cgroup/freezer.state" ] || echo THAWED > "$cgroup/freezer.state"
         sleep 0.05
     done
-    rmdir "$cgroup"
+    rmdir "$cgroup" &
     cgroup=''
 } 2>/dev/null

@@ -110,6 +110,9 @@ weighed() {
     printf 'Files: %s B\n' "$size" 2>/dev/null >> "$out/memory.txt" || lacking memory.txt
 }
 
+# A trace takes memory until it has ended.
+weigh_full() { [ -n "$trace_around" ] || weigh full; }
+
 sizes() { find "$directory" -type f -exec stat -c %s {} + 2>/dev/null; }
 
 # One process prints the sizes of the files and removes them, where find can do that.
@@ -309,17 +312,18 @@ measure_and_keep() {
 
 # Beside it the counters of the box over time, where a shell of the box can do that without a process for each look
 # (sampler.sh). It ends with the pipe between the two, whose end the tool does not hold, even where this shell is killed; it
-# is no process of the tool's, nor in its cgroup; and nothing waits for it, or for what it could not write.
+# is no process of the tool's, nor in its cgroup; and nothing waits for it, or for what it could not write. While it ends,
+# the memory is read.
 measure_beside_sampler() {
-    [ -n "$sampler" ] || { measure_and_keep; return; }
+    [ -n "$sampler" ] || { measure_and_keep; weigh_full; return; }
     below=''
     case $mount_before in
     'overlay '*) below=${mount_before#*upperdir=} below=${below%%,*} ;;
     *' 0:'*) device=${mount_before% *} ;; # its source: btrfs has a number of its own
     esac
     # shellcheck disable=SC2086 # the words of a shell
-    measure_and_keep | BASH_ENV='' nice $sampler -c "$sampling" sampler "$sample_ms" "$own" "$device" "$below" \
-        > "$out/over_time" 2> /dev/null
+    { measure_and_keep; exec >&-; weigh_full; } | BASH_ENV='' nice $sampler -c "$sampling" sampler "$sample_ms" "$own" \
+        "$device" "$below" > "$out/over_time" 2> /dev/null
 }
 
 umask 077
@@ -332,7 +336,7 @@ cgroup=
 trace=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
-trap '[ -z "$trace" ] || drop_trace; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || remove_cgroup; rm -rf "$directory" "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
+trap '[ -z "$trace" ] || drop_trace; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; rm -rf "$directory" "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
     [ -d "$out" ] || exit 0
@@ -350,12 +354,12 @@ cd "$out" || exit 95
 put uptime "$began"
 [ -n "$mounted" ] || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
 { [ -z "$there" ] && [ -d "$directory" ]; } || said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
-stat -c %d "$directory" "$mountpoint" > "$out/st_dev" || lacking st_dev
+stat -c %d "$directory" "$mountpoint" > "$out/st_dev" &
+weigh empty # meanwhile
+wait $! || lacking st_dev
 { read -r own; read -r theirs; } < "$out/st_dev"
 [ "$own" = "$theirs" ] || refuse "$directory is not on the file system of $mountpoint"
 put st_dev "$own"
-
-weigh empty
 [ -z "$in_memory" ] || weighed
 logged prepare prepare.log "$prepares"
 drop_caches
@@ -364,8 +368,7 @@ load_program > /dev/null 2>&1 # dropped with the caches, it would be read from t
 [ -z "$trace_around" ] || begin_trace
 [ -z "$reads" ] || read_amounts
 measure_beside_sampler
-[ -z "$trace_around" ] || end_trace
-weigh full
+[ -z "$trace_around" ] || { end_trace; weigh full; }
 kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"

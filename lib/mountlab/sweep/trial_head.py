@@ -61,7 +61,7 @@ class TrialHead:
                 _function("warm", self.ready),
                 _function("load_program", self._loads()),
                 _function("show_drives", drives),
-                f'measured() {{ {enter}"$@" {" ".join(limits)} {shlex.join(command.argv)}; }}',
+                f'measured() {{ {enter}exec "$@" {" ".join(limits)} {shlex.join(command.argv)}; }}',
             ]
         )
 
