@@ -25,7 +25,7 @@ from mountlab_dev.bench.link import HOST, Link, link
 from mountlab_dev.bench.table import Row, timed
 
 LOCAL_GOAL_S, CACHES_GOAL_S, LINK_GOAL_S = 0.015, 0.15, 0.055
-PROCESSES_GOAL = 32
+PROCESSES_GOAL = 31
 """What a trial of dd on tmpfs may start, the tool and its containment included."""
 EACH_WAY_S = 0.020
 """Latency of the link: a round trip takes twice as long."""
