@@ -19,7 +19,7 @@ from mountlab.box.resident import JobRequest, ResidentShell
 from mountlab.box.steady import JobAnswer, SteadyBox
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
-from mountlab.core.shell import script_text
+from mountlab.core.shell import SharedScript, script_text
 from mountlab.sweep.run_directories import open_run_step
 from processes import is_alive
 from programs import program
@@ -57,7 +57,7 @@ class LocalTalk:
 
     def send(self, data: bytes) -> None:
         assert self.process.stdin is not None
-        if data.startswith(b"{ job"):
+        if data.startswith(b"{ asked"):
             self._machine.sent.append(data)
             self._machine._maybe(self._machine.before)
             self._answered = False
@@ -341,6 +341,21 @@ def test_an_asking_that_is_cut_off_anywhere_runs_nothing(lease: Lease, tmp_path:
     assert not list(tmp_path.glob("ran*"))
     assert told(lease, whole).startswith(b"mountlab-job done 0")
     assert len(list(tmp_path.glob("ran*"))) == 2
+
+
+def test_the_body_of_a_script_is_sent_once_to_each_shell(held: SteadyBox, machine: Machine) -> None:
+    body = f"# {'long' * 1000}\nprintf '%s\\n' \"$n $1\""
+    argvs = [("sh", "-c", SharedScript(f"n='{n}'\n", body), "name", "it's") for n in range(3)]
+    assert [held.run(argv).text for argv in argvs] == [f"{n} it's\n" for n in range(3)]
+    machine.before = [LOST]
+    assert held.run(argvs[0]).text == "0 it's\n", "asked of another shell"
+    assert max(map(len, machine.sent)) < 200
+
+
+def test_a_shell_that_lacks_the_body_of_a_script_does_not_run_its_head(lease: Lease, tmp_path: Path) -> None:
+    script = SharedScript(f"touch {tmp_path}/ran\n", "true")
+    assert told(lease, JobRequest(1, "9", "", ("sh", "-c", script)).text()).startswith(b"mountlab-job died")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_one_shell_serves_all_commands_and_goes_home_at_the_end(

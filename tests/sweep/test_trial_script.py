@@ -20,7 +20,7 @@ from mountlab.core import disk
 from mountlab.core.errors import in_one_line
 from mountlab.core.shell import script_argv
 from mountlab.core.trial_files import TrialFiles
-from mountlab.core.units import MIB
+from mountlab.core.units import MIB, NS_PER_S
 from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.outcome.archive import unpack
@@ -491,6 +491,27 @@ def test_where_date_prints_whole_seconds_a_trial_ends_as_elsewhere(machine: Mach
     (machine.programs / "date").symlink_to(program("busybox"))
     files, status, reason = cold(machine, "true")
     assert (status, reason, files["cache"]) == ("ok", "", b"drop_caches\n")
+
+
+def test_a_shell_that_has_the_wall_clock_starts_no_process_for_it(machine: Machine) -> None:
+    (machine.programs / "sh").symlink_to(program("bash"))
+    machine.program("date", "#!/bin/sh\necho none\n")
+    files, status, _ = machine.trial(opened(machine).trials[0])
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert status == "ok"
+    assert seen is not None
+    assert seen.clock_step_s == 0, "/proc/uptime agrees"
+    assert seen.seconds == (int(files["ended_ns"]) - int(files["started_ns"])) / NS_PER_S
+
+
+def test_the_wall_clock_of_a_shell_may_have_the_point_of_any_locale(machine: Machine) -> None:
+    """dash, which has none itself, takes it from its environment."""
+    (machine.programs / "sh").symlink_to(program("dash"))
+    planned = opened(machine).trials[0]
+    for point in ".,":
+        machine.environment["EPOCHREALTIME"] = f"1764444444{point}000123"
+        files, *_ = machine.trial(planned)
+        assert files["started_ns"] == files["ended_ns"] == b"1764444444000123000\n"
 
 
 NO_NOCACHE = """#!/bin/sh

@@ -1,5 +1,5 @@
 # Where the tool of a trial runs, so that nothing that it starts outlives the trial, and what it mounts or unmounts is
-# its own affair. Put in front of trial.sh (mountlab.sweep.plan): functions only. In this order:
+# its own affair. Functions only. In this order:
 #   a cgroup of its own (v2, else v1), made below the one that we are in and only where no controller works in it: one
 #     that divides processors, memory or I/O would change what is measured;
 #   a PID namespace: when its first process ends, the kernel ends all others;

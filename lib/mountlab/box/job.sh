@@ -1,7 +1,8 @@
 # sh -s BASE END, which reads this, and then what is asked of it, each as
-#     { job NUMBER LIMIT BOOT COMMAND...
+#     { asked() { "$@" COMMAND...; }
+#     job NUMBER LIMIT BOOT
 #     }
-# (without its second line it is not run: a connection may break in the middle of a command).
+# (without its last line it is not run: a connection may break in the middle of a command).
 # Run COMMAND once, whatever becomes of the connection: detached, with its output in files of BASE, the run's own output
 # directory. Asked again with the same NUMBER, wait for the same command, or tell what it said; never run it twice.
 #   END     marks the end of an answer: a random word, known to the two sides only
@@ -34,13 +35,18 @@ forget() {
     [ $# -eq 0 ] || rm -f "$@"
 }
 
+# Called by `asked`, with COMMAND.
+run() {
+    case $1:$2 in env:MOUNTLAB_RUN=*) export "${2?}" && shift 2 ;; esac # saves the process of env
+    timeout -k 5 "$limit" "$@" > "$job.out" 2> "$job.err"
+}
+
 # In a process of its own, whose number it reads: $$ is that of the shell which started it.
 keep() {
     read -r self _ < /proc/self/stat
     state running "$self"
     read -r began _ < /proc/uptime
-    case $1:$2 in env:MOUNTLAB_RUN=*) export "${2?}" && shift 2 ;; esac # saves the process of env
-    timeout -k 5 "$limit" "$@" > "$job.out" 2> "$job.err"
+    asked run
     status=$?
     read -r ended _ < /proc/uptime
     state "done $status $((${ended%.*} * 100 + 1${ended#*.} - ${began%.*} * 100 - 1${began#*.}))"
@@ -91,7 +97,7 @@ answer() {
     if begins; then
         has_room || { say unable "$boot"; return; }
         forget
-        keep "$@" > /dev/null 2>&1 < /dev/null &
+        keep > /dev/null 2>&1 < /dev/null &
         wait $!
     fi
     await
@@ -102,8 +108,7 @@ answer() {
 
 job() {
     number=$1 limit=$2 expected=$3 job=
-    shift 3
-    answer "$@"
+    answer
     printf '%s out\n' "$end"
     [ ! -s "$job.err" ] || cat "$job.err"
     printf '%s\n' "$end"

@@ -12,10 +12,12 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from typing import Protocol
 
 from mountlab.box.connection import LARGEST_ANSWER, AnsweringStream, flood
-from mountlab.core.shell import script_text
+from mountlab.core.shell import SharedScript, script_text
 
 START = 'exec 3<&0; setsid sh -s "$@" <&3 3<&- & exec 3<&-; wait'
 """In a session of its own, so that what ends the connection's processes on the box does not end what they have begun.
@@ -41,8 +43,20 @@ class JobRequest:
 
     def text(self) -> bytes:
         """Cut off anywhere it is no command: a connection may break in the middle of it."""
-        words = shlex.join(("job", str(self.number), self.limit, self.boot, *self.argv))
-        return f"{{ {words}\n}}\n".encode()
+        job = shlex.join(("job", str(self.number), self.limit, self.boot))
+        return f'{{ asked() {{ "$@" {" ".join(map(_quoted, self.argv))}; }}\n{job}\n}}\n'.encode()
+
+
+def _quoted(word: str) -> str:
+    """Return a word for a shell that has the bodies of scripts in variables. One that lacks them runs nothing."""
+    if not isinstance(word, SharedScript):
+        return shlex.quote(word)
+    return f'{shlex.quote(word.removesuffix(word.body))}"${{{_variable(word.body)}:?}}"'
+
+
+@cache
+def _variable(body: str) -> str:
+    return f"script_{sha256(body.encode()).hexdigest()[:16]}"
 
 
 class ResidentShell:
@@ -53,6 +67,7 @@ class ResidentShell:
         self._end = secrets.token_hex(16)
         self._talk = line.talk(("sh", "-c", START, "mountlab-serve", base, self._end), root=root)
         self._talk.send(script_text("job.sh").encode())
+        self._sent_bodies: set[str] = set()
 
     def ask(self, request: JobRequest, *, timeout_s: float) -> tuple[bytes, bytes]:
         """Return what job.sh says, with the command's output, and what the command said on standard error.
@@ -60,6 +75,10 @@ class ResidentShell:
         Raises FloodError where that is more than is held here.
         """
         inner = self._line.spoken(request.argv, float(request.limit), root=self._root)
+        for word in inner:
+            if isinstance(word, SharedScript) and word.body not in self._sent_bodies:
+                self._talk.send(f"{_variable(word.body)}={shlex.quote(word.body)}\n".encode())
+                self._sent_bodies.add(word.body)
         self._talk.send(JobRequest(request.number, request.limit, request.boot, tuple(inner)).text())
         received = self._until(f"{self._end}\n".encode(), request.argv, self._clock() + timeout_s)
         output, _, stderr = received.partition(f"{self._end} out\n".encode())

@@ -11,6 +11,17 @@ ROOMS = ("box", "filesystems", "sweep", "tools")
 _NEEDS = re.compile(r"^# Needs ((?:\w+\.sh ?)+)", re.MULTILINE)
 
 
+class SharedScript(str):
+    """A script with a body that other scripts of a run have, too: a shell that stays on the box gets that once."""
+
+    body: str
+
+    def __new__(cls, head: str, body: str) -> SharedScript:
+        script = super().__new__(cls, head + body)
+        script.body = body
+        return script
+
+
 @cache
 def script_text(name: str) -> str:
     """Return a script with those before it that its header names: `# Needs ownership.sh`, and what they need."""

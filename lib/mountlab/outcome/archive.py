@@ -28,7 +28,7 @@ def unpack(archive: bytes) -> dict[str, bytes]:
 
 def _plain_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
             for member in tar:
                 name = member.name.removeprefix("./")
                 if member.isfile() and "/" not in name and name not in ("", "..") and (data := tar.extractfile(member)):

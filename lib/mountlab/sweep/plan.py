@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import groupby
 
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Step, Sweep
+from mountlab.core.shell import SharedScript, script_text
 from mountlab.filesystems import is_made
 from mountlab.sweep.clients import ClientMount, PlannedClient
 from mountlab.tools.base import Command
@@ -64,18 +64,15 @@ class PlannedTrial:
     @property
     def argv(self) -> tuple[str, ...]:
         """The command for the box. Made when it is asked for: the script is the longest part of a large plan."""
-        script = f"{self.head}\n{_trial_script(traced=self.diagnostic)}"
+        script = SharedScript(f"{self.head}\n", _trial_script(traced=self.diagnostic))
         return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
 
 
 @cache
 def _trial_script(*, traced: bool) -> str:
     """Return what follows the head of a trial's script."""
-    sampling = files("mountlab.sweep").joinpath("sampler.sh").read_text()
-    scripts = [("sweep", "trace.sh")] if traced else []
-    scripts += [("box", "contain.sh"), ("sweep", "trial.sh")]
-    functions = (files(f"mountlab.{room}").joinpath(name).read_text() for room, name in scripts)
-    return "\n".join([f"sampling={shlex.quote(sampling)}", *functions])
+    tracing = script_text("trace.sh") if traced else ""
+    return f"sampling={shlex.quote(script_text('sampler.sh'))}\n{tracing}\n{script_text('trial.sh')}"
 
 
 @dataclass(frozen=True, kw_only=True)

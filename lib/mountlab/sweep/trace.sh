@@ -1,4 +1,4 @@
-# Put in front of trial.sh for a diagnostic trial (mountlab.sweep.traced): perf beside the tool, functions only.
+# Of a diagnostic trial (mountlab.sweep.traced): perf beside the tool, functions only.
 # A shell (box/perf.sh) with two perfs is a child of the trial's shell, outside of the tool's cgroup. Their events are file
 # descriptors of their own processes: however they end, nothing of them stays in the kernel. tracefs is mounted in a mount
 # namespace that ends with them. The system calls that they record are those of this shell and of all that it starts;

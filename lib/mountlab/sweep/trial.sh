@@ -1,5 +1,7 @@
-# One trial, whole, in one round trip. The control side puts the variables and the functions prepare, warm,
-# load_program, show_drives and measured in front of this text (mountlab.sweep.plan). Prints a tar archive of $out and leaves nothing behind.
+# Needs contain.sh
+# One trial, whole, in one round trip. Its head (mountlab.sweep.trial_head) has the variables and the functions prepare, warm,
+# load_program, show_drives and measured; a diagnostic trial has trace.sh before this. Prints a tar archive of $out and leaves
+# nothing behind.
 # With `collect` as $1: of a trial that was killed itself, what is left of it.
 # What cannot be written because $out is full is said on standard error, after the word `mountlab`.
 refuse() {
@@ -130,10 +132,13 @@ weigh_and_free() {
 }
 
 # The wall clock, between two looks at the time since the start, which cannot be set: however long the machine keeps us
-# waiting in between, what the wall clock did lies within what they permit. The builtin takes no process.
+# waiting in between, what the wall clock did lies within what they permit. The builtins take no process, and some shells
+# know the wall clock, too (its point is that of the locale).
 stamp() {
     read -r earliest _ < /proc/uptime
-    date +%s%N > "$out/$1" || lacking "$1"
+    # shellcheck disable=SC3028 # empty in a shell without it
+    now=${EPOCHREALTIME:-}
+    if [ -n "$now" ]; then put "$1" "${now%[.,]*}${now#*[.,]}000"; else date +%s%N > "$out/$1" || lacking "$1"; fi
     read -r latest _ < /proc/uptime
     uptimes="$uptimes $earliest $latest"
 }

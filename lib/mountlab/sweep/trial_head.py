@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
 from mountlab.box.containment import CGROUPS, namespaces
 from mountlab.box.helper import COMMAND as HELPER
@@ -14,6 +12,7 @@ from mountlab.checks import asks_direct, asks_lazy_init, fills_memory, stays_in_
 from mountlab.checks.asked import device_reads
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Filesystem, Place, Program, Sweep, Workload
+from mountlab.core.shell import script_text
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
@@ -106,7 +105,7 @@ class TrialHead:
         """Return the command that gives the trial's directory, and the way to it, to the account that runs the tool."""
         root = FAMILIES[self.filesystem.type].root_of(self.filesystem, self.place)
         above = (root, f"{self.place.run_dir}/mnt") if root == self.place.mountpoint else (root,)
-        return ("sh", "-c", _hand_over_script(), "hand-over", self.command.owner, self.directory, *above)
+        return ("sh", "-c", script_text("hand_over.sh"), "hand-over", self.command.owner, self.directory, *above)
 
     def _loads(self) -> list[Argv]:
         """Return commands that bring the programs back into the page cache. Where no trial begins without what is in
@@ -121,11 +120,6 @@ class TrialHead:
         if self._sampler():
             loads.append(("nice", *self._sampler().split(), "-c", ":"))
         return loads
-
-
-@cache
-def _hand_over_script() -> str:
-    return files("mountlab.sweep").joinpath("hand_over.sh").read_text()
 
 
 def _yes(value: object) -> str:
