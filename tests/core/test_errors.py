@@ -16,7 +16,7 @@ from mountlab.core.errors import (
     TrialError,
     UnsafeError,
     did_you_mean,
-    ended_with,
+    failure_headline,
     in_one_line,
 )
 from rows import every_row
@@ -104,14 +104,14 @@ def test_in_one_line_what_tells_most_is_said(evidence: str, best: str) -> None:
     ],
 )
 def test_a_program_that_failed_is_quoted_by_its_last_words(said: str, headline: str) -> None:
-    what = ended_with("it failed", said)
+    what = failure_headline("it failed", said)
     assert what == f"it failed: {headline}"
     assert in_one_line(str(ToolError(what, evidence=said))) == what
     assert all(line.strip() in str(ToolError(what, evidence=said)) for line in said.splitlines())
 
 
 def test_a_program_that_failed_without_a_word_is_not_quoted() -> None:
-    assert ended_with("it failed", " \n") == "it failed"
+    assert failure_headline("it failed", " \n") == "it failed"
     assert str(ToolError("it failed: why", evidence="why\n")) == "it failed: why", "not the same line twice"
 
 

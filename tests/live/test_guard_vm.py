@@ -75,7 +75,7 @@ def test_members_of_an_array_of_md(vm_connection: BoxConnection, loops: list[str
     assert re.search(r"is held by md\d+$", refusal_of(vm_connection, loops[1]).reason)
     sh(vm_connection, "mdadm --quiet --stop /dev/md/guard")
     stopped = refusal_of(vm_connection, loops[1])
-    assert re.search("holds linux_raid_member, label .*guard, id ", stopped.found)
+    assert re.search("holds linux_raid_member, label .*guard, id ", stopped.reason)
     assert stopped.permit == array
 
 

@@ -12,7 +12,7 @@ from mountlab.checks.asked import part_of
 from mountlab.core.findings import Claim, Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import METRICS
-from mountlab.core.names import metric_noun, spoken_code
+from mountlab.core.names import code_words, metric_noun
 from mountlab.core.numbers import counted, listed, percent, ratio_figures
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import doubts_by_cell
@@ -158,7 +158,7 @@ def _doubtful(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) ->
     weak = _weak(own, doubts)
     if not weak:
         return ""
-    names = listed(sorted({spoken_code(code) for each in weak for code in each}))
+    names = listed(sorted({code_words(code) for each in weak for code in each}))
     if len(weak) == len(own):
         return f" Doubtful: {names}."
     return f" {len(weak)} of {len(own)} comparisons {'is' if len(weak) == 1 else 'are'} doubtful: {names}."

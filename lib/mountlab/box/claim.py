@@ -25,7 +25,7 @@ class Position:
     size: int
 
 
-Report = Callable[[Position], object]
+Listener = Callable[[Position], object]
 
 
 def scratch_device(box: Box, name: str) -> str:
@@ -42,7 +42,7 @@ def scratch_device(box: Box, name: str) -> str:
     return devices.get(name, name)
 
 
-def claim(connection: BoxConnection, device: str, *, erase: str = "", report: Report = lambda _: None) -> str:
+def claim(connection: BoxConnection, device: str, *, erase: str = "", report: Listener = lambda _: None) -> str:
     """Claim a scratch device, given by its stable name, and return the box's answer.
 
     Without `erase` all of it is read; `report` gets the position. An interrupted claim resumes there, unless something

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[3]
 UNFINISHED, REPLACED = ".new", ".old"
-"""How the names of directories end that are being written, and of those that are being replaced; both begin with a
-dot."""
+"""Endings of the names of directories that are being written, and that are being replaced; both begin with a dot."""
 LARGEST_FILE = 1 << 28
 """What one file of a run may hold: far more than any tool writes in a trial, and little enough to be read at once."""
 _GONE = "it is not there any more: see whether the disk is still mounted"
@@ -42,9 +41,9 @@ _REASONS = {
 }
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 OPEN_AT_ONCE = 64
-"""Files of a directory that are written together."""
+"""How many files of a directory are written together."""
 FLUSHED_AT_ONCE = 8
-"""Files that are flushed at the same time: the disk then empties its cache once for several of them."""
+"""How many files are flushed at the same time: the disk then empties its cache once for several of them."""
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """Errors of file systems without fsync of a directory: their entries are on the disk at once, or never surely."""
 
@@ -79,7 +78,7 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with disk_errors(path):
         try:
-            with _opened(temporary, _NEW) as handle:
+            with _open(temporary, _NEW) as handle:
                 _write_all(handle, data)
                 os.fsync(handle)
             os.replace(temporary, path)
@@ -102,32 +101,32 @@ def append_line(path: Path, line: bytes) -> None:
     or, if even that fails, ends with a torn line."""
     with disk_errors(path):
         is_new = not path.exists()
-        with _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as handle:
+        with _open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as handle:
             _append(handle, line)
         if is_new:
             sync_directory(path.parent)
 
 
 def _append(handle: int, line: bytes) -> None:
-    before = os.fstat(handle).st_size
+    size = os.fstat(handle).st_size
     try:
         _write_all(handle, line)
         os.fsync(handle)
     except OSError:
         with suppress(OSError):
-            os.ftruncate(handle, before)
+            os.ftruncate(handle, size)
         raise
 
 
 def cut(path: Path, size: int) -> None:
-    """Take away what a file has beyond a size."""
-    with disk_errors(path), _opened(path, os.O_WRONLY) as handle:
+    """Truncate a file to a size."""
+    with disk_errors(path), _open(path, os.O_WRONLY) as handle:
         os.ftruncate(handle, size)
         os.fsync(handle)
 
 
 @contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
+def _open(path: Path, flags: int) -> Iterator[int]:
     handle = os.open(path, flags | os.O_CLOEXEC, 0o666)
     try:
         yield handle
@@ -136,7 +135,7 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 
 def _write_all(handle: int, data: bytes) -> None:
-    """A write may take less than it was given, as on a disk that is nearly full: the next one says why."""
+    """Write all bytes. One write may take fewer, as on a disk that is nearly full: the next one raises the reason."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
@@ -147,7 +146,7 @@ def _write_all(handle: int, data: bytes) -> None:
 
 def sync_directory(path: Path) -> None:
     """Put the names in a directory on the disk."""
-    with _opened(path, os.O_RDONLY | os.O_DIRECTORY) as handle:
+    with _open(path, os.O_RDONLY | os.O_DIRECTORY) as handle:
         try:
             os.fsync(handle)
         except OSError as error:
@@ -156,7 +155,7 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """A directory, and those above it, where they are not there."""
+    """Make a directory, and those above it, where they are missing."""
     if path.is_dir():
         return
     make_directory(path.parent)
@@ -167,7 +166,7 @@ def make_directory(path: Path) -> None:
 
 
 def keep_directory(path: Path, files: Mapping[str, bytes]) -> None:
-    """A directory with these files and no others, in the place of one that is there; whole or not at all.
+    """Make or replace a directory, with these files and no others; whole or not at all.
 
     A name may have directories before it. Stopped half-way it leaves what `tidy` puts right.
     """
@@ -205,22 +204,22 @@ def _fill(directory: Path, files: Mapping[str, bytes]) -> None:
 def _write_together(files: Mapping[Path, bytes]) -> None:
     """Write files, and flush them at the same time: none waits for another."""
     with ExitStack() as handles:
-        written = []
+        opened_handles = []
         for path, data in files.items():
-            handle = handles.enter_context(_opened(path, _NEW))
+            handle = handles.enter_context(_open(path, _NEW))
             _write_all(handle, data)
-            written.append(handle)
-        _flush(written)
+            opened_handles.append(handle)
+        _flush(opened_handles)
 
 
 def _flush(handles: Sequence[int]) -> None:
     """Flush all of these to the disk, and only then raise the first error."""
     from concurrent.futures import wait
 
-    flushed = [_flushers(os.getpid()).submit(os.fsync, handle) for handle in handles]
-    wait(flushed)
-    for each in flushed:
-        each.result()
+    futures = [_flushers(os.getpid()).submit(os.fsync, handle) for handle in handles]
+    wait(futures)
+    for future in futures:
+        future.result()
 
 
 @cache
@@ -263,7 +262,7 @@ def tidy(directory: Path) -> None:
 
 
 def clear(directory: Path, *patterns: str) -> None:
-    """Remove what killed processes have left there half-written: for who holds the lock under which it is written."""
+    """Remove what killed processes left half-written. The caller holds the lock under which such files are written."""
     with disk_errors(directory):
         for pattern in patterns:
             for path in directory.glob(pattern):
@@ -280,7 +279,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """A file, or a directory with all that is in it; links are not followed."""
+    """Remove a file, or a directory with all that is in it; links are not followed."""
     if path.is_symlink() or path.is_file():
         os.unlink(path)
     elif path.exists():
@@ -291,7 +290,7 @@ def _remove(path: Path) -> None:
 
 
 def read_plain(path: Path | str, limit: int = LARGEST_FILE) -> bytes:
-    """Return the bytes of a plain file. Raises StoreError for what is none (a link, a pipe, a device: reading it could
+    """Return the bytes of a plain file. Raises StoreError for another kind (a link, a pipe, a device: reading it could
     hang, or show what lies elsewhere) and for one that is too large, OSError where it cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -300,19 +299,19 @@ def read_plain(path: Path | str, limit: int = LARGEST_FILE) -> bytes:
             raise StoreError("not a plain file", where=path_text(Path(path)), got="a symbolic link") from error
         raise
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise StoreError("not a plain file", where=path_text(Path(path)), got=stat.filemode(found.st_mode))
-        if found.st_size > limit:
-            got = f"{found.st_size} B"
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError("not a plain file", where=path_text(Path(path)), got=stat.filemode(status.st_mode))
+        if status.st_size > limit:
+            got = f"{status.st_size} B"
             raise StoreError("too large a file for a run", where=path_text(Path(path)), got=got, allowed=f"{limit} B")
-        return _read_all(handle, found.st_size, limit)
+        return _read_all(handle, status.st_size, limit)
     finally:
         os.close(handle)
 
 
 def _read_all(handle: int, size: int, limit: int) -> bytes:
-    """Without a file object, which costs as much as all the rest: a run has thousands of small files."""
+    """Read without a file object, which costs as much as all the rest: a run has thousands of small files."""
     first = os.read(handle, min(size + 1, limit))
     if len(first) == size:
         return first

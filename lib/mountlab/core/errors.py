@@ -59,7 +59,7 @@ EXIT_CODES: dict[int, str] = {
     130: "Stopped by Ctrl-C. All measurements are kept; `resume` goes on.",
     141: "The reader of the output ended first, as `| head` does: the output was cut off.",
 }
-"""What the command line ends with, and what that means."""
+"""Exit code of the command line to what it means."""
 
 
 LONGEST_PART = 4000
@@ -84,9 +84,9 @@ class MountlabError(Exception):
     def __str__(self) -> str:
         parts = {"where": self.where, "got": self.got, "allowed": self.allowed, "next": self.next_step}
         lines = [self.what] + [f"  {label + ':':9}{_short(text)}" for label, text in parts.items() if text]
-        said = self.evidence.strip().splitlines()
-        if said and not (len(said) == 1 and self.what.endswith(f": {said[0]}")):
-            lines += ["  it said:"] + [f"    | {line}" for line in _ends(said)]
+        printed = self.evidence.strip().splitlines()
+        if printed and not (len(printed) == 1 and self.what.endswith(f": {printed[0]}")):
+            lines += ["  it said:"] + [f"    | {line}" for line in _ends(printed)]
         return visible("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
@@ -114,19 +114,19 @@ class Interrupted(KeyboardInterrupt):
 
 
 def _short(text: str) -> str:
-    """With the middle left out where it would fill the terminal: what was got may be a whole file."""
-    left = len(text) - LONGEST_PART
+    """Leave out the middle of a text that would fill the terminal: `got` may be a whole file."""
+    excess = len(text) - LONGEST_PART
     half = LONGEST_PART // 2
-    return text if left <= 0 else f"{text[:half]} ... ({left} characters) ... {text[-half:]}"
+    return text if excess <= 0 else f"{text[:half]} ... ({excess} characters) ... {text[-half:]}"
 
 
 def _ends(lines: list[str]) -> list[str]:
-    """At most a dozen lines: some programs say why first and then how they are used, others the other way round."""
+    """Return at most a dozen lines from both ends: some programs print the reason first, others last."""
     return lines if len(lines) <= 12 else [*lines[:3], f"... ({len(lines) - 11} lines)", *lines[-8:]]
 
 
 KERNEL = "the kernel logged:"
-"""Above the kernel's own words in an error's evidence."""
+"""Heading of the kernel's log in an error's evidence."""
 
 
 class InputError(MountlabError):
@@ -143,7 +143,7 @@ class ParameterErrors(ParameterError):
         first = errors[0]
         parts = {"where": first.where, "got": first.got, "allowed": first.allowed, "next_step": first.next_step}
         super().__init__(first.what, **parts, evidence=first.evidence)
-        self.errors = [one for error in errors for one in all_of(error)]
+        self.errors = [single for error in errors for single in all_of(error)]
 
     def __str__(self) -> str:
         return "\nerror: ".join(map(str, self.errors))
@@ -268,20 +268,20 @@ _LONGEST_WORDS = 300
 """Characters of a line that a program prints, in a headline."""
 
 
-def ended_with(what: str, said: str) -> str:
+def failure_headline(what: str, printed: str) -> str:
     """Return a headline for a program that failed: what happened, and the last line that the program printed.
 
     A program ends with its reason, after progress and warnings. A last line that is only a hint takes the line before
     it along: `Try 'tar --help' for more information.`
     """
-    last = _last_words(said.splitlines())
+    last = _last_words(printed.splitlines())
     return f"{what}: {last}" if last else what
 
 
-def _last_words(said: Iterable[str]) -> str:
-    lines = [line.strip() for line in said if line.strip() and not _COUNTS_OF_DD.match(line)]
-    number = 2 if lines and _ONLY_A_HINT.search(lines[-1]) else 1
-    return "; ".join(line[-_LONGEST_WORDS:] for line in lines[-number:])
+def _last_words(lines: Iterable[str]) -> str:
+    words = [line.strip() for line in lines if line.strip() and not _COUNTS_OF_DD.match(line)]
+    number = 2 if words and _ONLY_A_HINT.search(words[-1]) else 1
+    return "; ".join(line[-_LONGEST_WORDS:] for line in words[-number:])
 
 
 def in_one_line(text: str) -> str:
@@ -289,17 +289,17 @@ def in_one_line(text: str) -> str:
     a refusal of our own scripts, else its first line, unless the headline quotes the last, and the last that the
     kernel logged. What the kernel logged would not do alone: it may be of another device of the box."""
     lines = text.splitlines() or [""]
-    said = [line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")]
-    refused = [line.removeprefix("refused: ") for line in said if line.startswith("refused: ")]
-    kernel = said.index(KERNEL) if KERNEL in said else len(said)
-    last = _last_words(said[:kernel])
-    first = [] if last and f": {last}" in lines[0] else said[:kernel][:1]
-    best = "; ".join(refused[:1] or [*first, *said[kernel + 1 :][-1:]])
+    evidence = [line.strip().removeprefix("| ") for line in lines[1:] if line.lstrip().startswith("| ")]
+    refusals = [line.removeprefix("refused: ") for line in evidence if line.startswith("refused: ")]
+    kernel = evidence.index(KERNEL) if KERNEL in evidence else len(evidence)
+    last = _last_words(evidence[:kernel])
+    first = [] if last and f": {last}" in lines[0] else evidence[:kernel][:1]
+    best = "; ".join(refusals[:1] or [*first, *evidence[kernel + 1 :][-1:]])
     return f"{lines[0]} ({best})" if best else lines[0]
 
 
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
-    """'did you mean X?' for the nearest allowed word, whatever its case, or '' where none is near."""
+    """Return 'did you mean X?' for the nearest allowed word, whatever its case, or '' where none is near."""
     words = {word.casefold(): word for word in allowed}
     near = difflib.get_close_matches(got.casefold(), words, n=1)
     return f"did you mean {words[near[0]]!r}?" if near else ""

@@ -15,7 +15,7 @@ Claim = Literal["faster", "slower", "same"]
 Agreement = Literal[
     "agrees", "same direction, smaller", "same direction, larger", "contradicts", "undecided", "not measured"
 ]
-"""How ours stands to what was published."""
+"""How a measured ratio relates to a published one."""
 Severity = Literal["note", "warning", "error"]
 NoiseSource = Literal[
     "candidate", "baseline", "both", "one block", "few blocks", "step", "drift", "two modes", "rounding", "boxes",
@@ -24,10 +24,10 @@ NoiseSource = Literal[
 """What most of the spread of a ratio comes from: the trials of one side, or of both where neither stands out; what its
 blocks show; boxes that differ. `unknown`: too few blocks tell."""
 OptionState = Literal["in effect", "not visible", "ignored", "changed", "without effect", "added"]
-"""Of an option that was asked for: it shows; the kernel shows it nowhere; the kernel did without; the kernel chose
-another value. `added`: shown, and not asked for."""
+"""State of a requested option: the kernel shows it; shows it nowhere; did without it; chose another value; has it
+without effect. `added`: shown, and not requested."""
 NOT_IN_EFFECT: tuple[OptionState, ...] = ("ignored", "changed", "without effect")
-"""States of an option that was asked for and that the figures are without."""
+"""States of a requested option that did not act on the figures."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Interval:
 
     @property
     def is_known(self) -> bool:
-        """Whether both bounds are."""
+        """Whether both bounds are known."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
 
@@ -51,7 +51,7 @@ class Estimate(Shown):
     method can give none at this n they are infinite; the lower one of a positive quantity is then 0."""
 
     mean: float
-    """Or the other figure that `method` names: geometric mean, median, harmonic mean."""
+    """The mean, or the statistic that `method` names: geometric mean, median, harmonic mean."""
     low: float
     high: float
     sd: float
@@ -79,7 +79,7 @@ class Comparison(Shown):
     label: str
     ratio: float
     own: Interval
-    """Of this comparison alone. In tables: `low`, `high`, `level`."""
+    """The interval of this comparison alone. In tables: `low`, `high`, `level`."""
     n: int
     """Blocks that hold both sides; not paired, as of two runs: values of the side that has fewer."""
     p: float
@@ -87,16 +87,15 @@ class Comparison(Shown):
     verdict: Verdict
     method: str
     joint: Interval = Interval()
-    """It holds together with those of all other comparisons of the sweep. It lies on one side of 1 exactly where
-    p_adjusted shows a difference. In tables: `low_all`, `high_all`."""
+    """The interval that holds together with those of all other comparisons of the sweep. It lies on one side of 1
+    exactly where p_adjusted shows a difference. In tables: `low_all`, `high_all`."""
     equivalence: Interval = Interval()
-    """Of a verdict `same`: the interval of its two one-sided tests. It lies inside the margin. With a level of 95 % it
+    """The interval of the two one-sided tests of a verdict `same`. It lies inside the margin. With a level of 95 % it
     is the 90 % interval, or wider where the tests were corrected for others. In tables: `low_same`, `high_same`,
     `level_same`."""
     needed: int | None = None
     """Blocks (of two runs: runs of each side) that would decide it with a chance of 80 %, were ratio and spread those
-    measured. None: it is decided, or
-    nothing is known, or no sensible number would do: `reduce` then says what would."""
+    measured. None: it is decided, nothing is known, or no sensible number would do: `reduce` then says what would."""
     reduce: float = math.nan
     """Where no sensible number of blocks would decide: the factor by which its noise must fall so that
     stats.power.blocks_when_quieter(n) blocks do; else NaN."""
@@ -106,7 +105,7 @@ class Comparison(Shown):
     """Blocks in which a side ran into its time limit: the ratio is then a median over blocks, such a trial being worse
     than every one that ended. NaN where the median lies among these."""
     better: Better | Literal[""] = ""
-    """Of a metric that the sweep defines; '' for one of METRICS."""
+    """Which direction is better, for a metric that the sweep defines; '' for one of METRICS."""
 
     @property
     def more_is_better(self) -> bool:
@@ -170,7 +169,7 @@ class FigureTwice:
     label: str
     without: Estimate
     counted: Estimate
-    """With all trials."""
+    """The estimate with all trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +178,7 @@ class RatioTwice:
 
     without: Comparison
     counted: Comparison
-    """With all trials."""
+    """The comparison with all trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +186,7 @@ class Exclusions:
     """What the excluded trials change."""
 
     figures: tuple[FigureTwice, ...] = ()
-    """Of their cells, those that the answer is about."""
+    """Figures of the cells with excluded trials, in the metrics of the answer."""
     ratios: tuple[RatioTwice, ...] = ()
     """The comparisons with excluded trials on a side, and those whose verdict is another one without them."""
     unread: tuple[str, ...] = ()
@@ -205,22 +204,22 @@ class Caveat(Shown):
     subject: str = ""
     """The cell id, trial id or file system that it is about; '' for the run."""
     metrics: str = ""
-    """Of a cell: how the names of the metrics begin that it weakens; '' for all of them."""
+    """For a cell: how the names of the metrics begin that it weakens; '' for all of them."""
     asked: bool = False
     """Whether the sweep asks for what the caveat notes (`cache: warm`): its author knows it already."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionEvidence:
-    """One option that was asked for, and what the kernel reports of it; or one that the kernel added by itself."""
+    """One requested option, and what the kernel reports of it; or one that the kernel added by itself."""
 
     filesystem: str
     option: str
-    """As it was asked for; '' where it was not."""
+    """The option as it was requested; '' for one that the kernel added."""
     kind: Literal["mount", "mkfs", "tunable", "backing"]
     """Where it is given: at the mount, at mkfs, as a tunable, or to the device below."""
     state: OptionState
-    """Whether the kernel did it: in effect, ignored, changed, and so on."""
+    """Whether it is in effect, ignored, changed, and so on."""
     kernel_says: str
     """The kernel's own words."""
 
@@ -250,7 +249,7 @@ class PublishedFigure:
     claim: Claim | None = None
     """What was concluded, where no figures were published, or that the two are the same: within `within`."""
     within: float | None = None
-    """Of the claim `same`: how far from 1 the ratio may be."""
+    """For the claim `same`: how far from 1 the ratio may be."""
     says: str = ""
     """The conclusion in words."""
     baseline_factors: Mapping[str, str] = field(default_factory=dict)
@@ -258,5 +257,5 @@ class PublishedFigure:
 
     @property
     def ratio(self) -> float:
-        """NaN where a conclusion is what was published: of a claim that two are the same the figures claim no ratio."""
+        """Candidate by baseline; NaN where a conclusion was published, not two figures."""
         return math.nan if self.claim else self.candidate_value / self.baseline_value

@@ -1,4 +1,4 @@
-"""Values by a key, in the order in which they come."""
+"""Grouping of values by a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return {key: its values}. Unlike itertools.groupby it needs no order."""
+    """Return {key: its values}, in order of first appearance. Unlike itertools.groupby it needs no sorted input."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

@@ -94,8 +94,8 @@ class Box:
 
     @property
     def block_devices(self) -> dict[str, str]:
-        """Its scratch devices that are block devices, not ranges of memory: name to stable name."""
-        return {each.name: each.device for each in self.scratch if each.device.startswith("/")}
+        """Scratch devices that are block devices, not ranges of memory: name to stable name."""
+        return {entry.name: entry.device for entry in self.scratch if entry.device.startswith("/")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class Lease:
     mount_root: str
     output_root: str
     owner: str
-    """As `mount_root`/lock names it."""
+    """The owner as `mount_root`/lock names it: host, process and run."""
 
     @property
     def output_dir(self) -> str:
@@ -170,7 +170,7 @@ class Search:
 
     objective: Objective
     half_width: float = 0.05
-    """Of the interval in which the search ends, relative: (high - low) / (high + low)."""
+    """Relative half-width of the interval in which the search ends: (high - low) / (high + low)."""
     max_trials: int = 60
     start: float = 1000.0
     """The arrival rate of the first trial, in requests per second."""
@@ -194,7 +194,7 @@ class Workload:
     own_metrics: Mapping[str, Metric] = field(default_factory=dict)
     """The metrics that it defines, beside METRICS."""
     search: Search | None = None
-    """What is searched for with it, at which rates: its trials are then open-loop, and not alike."""
+    """The search that its trials make: then they are open-loop, each at a rate of its own. None: no search."""
 
     @cached_property
     def label(self) -> str:
@@ -222,8 +222,8 @@ class Until:
     """A stopping rule: blocks go on until the figures are this precise. How it is kept honest: stats/sequential.py."""
 
     half_width: float
-    """Of the printed interval, relative: with 0.03 both ends lie within 3 % of the mean; of a ratio a factor of 1.03
-    either way, in the interval for all comparisons together."""
+    """Relative half-width of the printed interval: with 0.03 both ends lie within 3 % of the mean; of
+    a ratio a factor of 1.03 either way, in the interval for all comparisons together."""
     confidence: float = 0.95
     """What the interval covers, corrected for looking at it after each block."""
     min: int = 5
@@ -244,7 +244,7 @@ class Extensions:
 
 
 RepeatedLooks = Until | Extensions
-"""At results while a run could still go on: its intervals and p values are corrected for them."""
+"""Looks at results while a run could still go on. Its intervals and p values are corrected for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,16 +267,16 @@ class Design:
     smallest_effect: float = 0.02
     """Ratios within 1 +- this do not matter to the reader."""
     on_ineffective: Literal["error", "caveat"] = "error"
-    """What an option is that was asked for and that the kernel ignored or changed."""
+    """Whether a requested option that the kernel ignored or changed is an error or a caveat."""
     shortest_trial_s: float = 1.0
-    """A trial that measured for less is too short, which a caveat says; 0: none is."""
+    """A trial that measured for less is too short, and gets a caveat; 0: none is."""
     trial_timeout_s: float = 600.0
     retries: int = 1
     """How often a trial is tried again that failed for a reason that may pass. A time limit is no such reason."""
     strict: bool = False
     """Whether a warning is an error: foreseen, the run is refused; seen, its exit code is 1."""
     sample_every_s: float = 0.1
-    """How long between two looks at the box's counters while a tool runs; 0: none in between."""
+    """Time between two readings of the box's counters while a tool runs; 0: none in between."""
     explain: int = 0
     """How many diagnostic blocks follow the counted ones: each cell is run again and traced, and never counted."""
 
@@ -348,11 +348,11 @@ class Sweep(Shown):
         if self.extended is None:
             return (Stage(self, whole, range(1 - design.warmup, 1), range(1, design.repeats + 1)),)
         earlier = self.extended.before.stages
-        known = frozenset(cell for stage in earlier for cell in stage.cells)
-        cells = tuple(cell for cell in whole if cell not in known or not self.extended.only_new)
+        old_cells = frozenset(cell for stage in earlier for cell in stage.cells)
+        cells = tuple(cell for cell in whole if cell not in old_cells or not self.extended.only_new)
         warmup, last = earlier[-1].warmup.start, earlier[-1].counted.stop
         blocks = range(warmup - design.warmup, warmup), range(last, design.repeats + 1)
-        return (*earlier, Stage(self, cells, *blocks, known, self.extended.at))
+        return (*earlier, Stage(self, cells, *blocks, old_cells, self.extended.at))
 
     def have_blocks(self, *cells: str) -> bool:
         """Return whether blocks were planned that hold all of these cells."""
@@ -400,7 +400,7 @@ class Extension:
     before: Sweep
     """The sweep as it was measured until then."""
     at: str
-    """When."""
+    """When the run was extended, in ISO 8601."""
     only_new: bool = False
     """Whether the added blocks hold the added cells alone."""
 
@@ -410,27 +410,27 @@ class Stage:
     """Blocks that were planned together."""
 
     sweep: Sweep
-    """As it was then."""
+    """The sweep as it was when these blocks were planned."""
     cells: tuple[str, ...]
     """The ids of the cells in its blocks, in the order of the sweep."""
     warmup: range
     """The numbers of its blocks of warm-up: below those of the stage before."""
     counted: range
     """The numbers of its counted blocks: above those of the stage before."""
-    known: frozenset[str] = frozenset()
-    """Cells that earlier stages hold."""
+    old_cells: frozenset[str] = frozenset()
+    """Ids of the cells that earlier stages hold."""
     at: str = ""
-    """When the run was extended by it; '' of the blocks that the run was begun with."""
+    """When the run was extended by it, in ISO 8601; '' for the blocks that the run was begun with."""
 
     @property
     def added_cells(self) -> tuple[str, ...]:
-        """The cells that no earlier stage holds."""
-        return tuple(cell for cell in self.cells if cell not in self.known)
+        """Ids of the cells that no earlier stage holds."""
+        return tuple(cell for cell in self.cells if cell not in self.old_cells)
 
     @property
     def repeats_cells(self) -> bool:
-        """Whether it measures again what had been looked at."""
-        return bool(self.known.intersection(self.cells))
+        """Whether it measures cells again after a look at their results."""
+        return bool(self.old_cells.intersection(self.cells))
 
 
 class StepRole(Enum):
@@ -477,7 +477,7 @@ class Place:
     """The scratch device's stable name, for file systems on one."""
     device_id: str = ""
     """What the scratch device was when the plan was made, as the guard states it; the guard refuses another one."""
-    journal: str | None = None  # the same of the external journal's scratch device
+    journal: str | None = None  # stable name of the external journal's scratch device
     journal_id: str = ""
     peers: tuple[str, ...] = ()
     """Addresses of the run's clients, as the box sees them."""
@@ -489,12 +489,12 @@ class ClientEndpoint:
 
     client: str
     socket: str
-    """By which it is reached: a unix socket of the box that asks, carried over SSH."""
+    """The unix socket, on the box that asks, by which the client is reached over SSH."""
     directory: str
     """Its own directory on the shared file system, as the client sees it."""
     same_directory: str  # as the box that asks sees it
     seed: int | None = None
-    """As Target.seed, for this client alone: clients do not read the same places in step."""
+    """Seed of this client's random offsets (Target.seed): clients do not read the same places in step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -506,7 +506,7 @@ class Target:
     device: str = ""
     """The block device; the workload leaves its first MARK_BYTES alone."""
     endpoints: tuple[ClientEndpoint, ...] = ()
-    """Who reads and writes, where that is not the box itself: each in a directory of its own."""
+    """Clients that read and write in the place of the box, each in a directory of its own."""
     seed: int | None = None
     """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""
     in_memory: bool = False
@@ -530,8 +530,7 @@ class Measurement:
     label: str = ""
     step: float = 0.0
     """To what the value is rounded, in its unit: the last digit of its text (core.resolution.last_digit), the bin of a
-    percentile, the clock. 0: not known. That of
-    `Tool.steps` counts where it is coarser."""
+    percentile, the clock. 0: not known. The step of `Tool.steps` counts where it is coarser."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -574,14 +573,14 @@ class CellStop:
     reason: StopReason
     """'could not': it gave no figures, or not enough of them could still come. 'not finished': the run was stopped."""
     blocks: int
-    """Blocks after which it left, those of the warm-up not counted."""
+    """Counted blocks before the cell ended."""
     n: int
-    """Figures that it gave."""
+    """Number of figures that the cell gave."""
     half_width: float
     """How far the farther end of the widest interval was off, among those that a report would have printed then. Of
     means, or of ratios in the intervals for all comparisons together: the factor either way, less one. NaN for n < 2.
     """
     metric: str
-    """Whose that was, with the label where there is one."""
+    """The metric of that interval, with its label where there is one."""
     why: str = ""
-    """Of one that could not: what its last trial said."""
+    """For 'could not': the reason of its last trial."""

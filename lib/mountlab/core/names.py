@@ -10,7 +10,7 @@ from mountlab.core.metrics import METRICS
 
 @dataclass(frozen=True)
 class MetricWords:
-    """How one metric is spoken of. `ratio` has the places {candidate}, {times} and {baseline}."""
+    """The words for one metric. `ratio` has the places {candidate}, {times} and {baseline}."""
 
     noun: str
     ratio: str
@@ -20,7 +20,7 @@ def _rate(noun: str, verb: str) -> MetricWords:
     return MetricWords(noun, f"{{candidate}} {verb} {{times}} as fast as {{baseline}}")
 
 
-def _many(noun: str) -> MetricWords:
+def _size(noun: str) -> MetricWords:
     return MetricWords(noun, f"{{candidate}} has {{times}} the {noun} of {{baseline}}")
 
 
@@ -33,62 +33,62 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "read_bandwidth": _rate("read bandwidth", "reads"),
     "write_bandwidth": _rate("write bandwidth", "writes"),
     "bandwidth": _rate("bandwidth", "moves data"),
-    "read_iops": _many("read IOPS"),
-    "write_iops": _many("write IOPS"),
+    "read_iops": _size("read IOPS"),
+    "write_iops": _size("write IOPS"),
     "capacity": MetricWords("capacity", "{candidate} can take {times} as many requests as {baseline}"),
-    "asked_rate": _many("asked rate"),
-    "arrival_rate": _many("arrival rate"),
-    "completion_rate": _many("completion rate"),
-    "largest_lateness": _many("largest lateness"),
-    "objective_used": _many("used part of the objective"),
-    "read_ios": _many("number of reads"),
-    "write_ios": _many("number of writes"),
-    "sync_ios": _many("number of syncs"),
+    "asked_rate": _size("asked rate"),
+    "arrival_rate": _size("arrival rate"),
+    "completion_rate": _size("completion rate"),
+    "largest_lateness": _size("largest lateness"),
+    "objective_used": _size("used part of the objective"),
+    "read_ios": _size("number of reads"),
+    "write_ios": _size("number of writes"),
+    "sync_ios": _size("number of syncs"),
     **{
         # Of these two fio's percentiles are of completion, its mean of submission too (METHODS.md, Metrics).
-        f"{side}_latency_{part}": _many(text.format(side if part == "mean" else f"{side} completion"))
+        f"{side}_latency_{part}": _size(text.format(side if part == "mean" else f"{side} completion"))
         for side in ("read", "write")
         for part, text in _PARTS.items()
     },
     **{
-        f"{side}_{kind}_latency_{part}": _many(text.format(f"{side} {kind}"))
+        f"{side}_{kind}_latency_{part}": _size(text.format(f"{side} {kind}"))
         for side in ("read", "write")
         for kind in ("submission", "completion", "total")
         for part, text in _PARTS.items()
         if f"{side}_{kind}_latency_{part}" in METRICS
     },
-    **{f"sync_latency_{part}": _many(text.format("sync")) for part, text in _PARTS.items()},
-    "user_cpu": _many("user processor time"),
-    "system_cpu": _many("system processor time"),
-    "context_switches": _many("context switches"),
-    "major_faults": _many("major page faults"),
-    "minor_faults": _many("minor page faults"),
-    "disk_utilization": _many("disk utilization"),
+    **{f"sync_latency_{part}": _size(text.format("sync")) for part, text in _PARTS.items()},
+    "user_cpu": _size("user processor time"),
+    "system_cpu": _size("system processor time"),
+    "context_switches": _size("context switches"),
+    "major_faults": _size("major page faults"),
+    "minor_faults": _size("minor page faults"),
+    "disk_utilization": _size("disk utilization"),
     "file_rate": _rate("file rate", "handles files"),
     "operation_rate": _rate("operation rate", "does operations"),
     "sync_rate": _rate("sync rate", "syncs"),
-    "operation_latency": _many("operation latency"),
-    **{f"operation_latency_{part}": _many(text.format("operation")) for part, text in _PARTS.items() if part != "mean"},
-    "operation_latency_min": _many("least operation latency"),
-    "operation_latency_max": _many("greatest operation latency"),
-    "app_overhead": _many("time spent by the tool itself"),
-    "space_used": _many("used share of the space"),
-    "operations": _many("operations"),
-    "elapsed": _many("elapsed time"),
-    "bytes": _many("bytes moved"),
-    "mkfs_time": _many("mkfs time"),
-    "mount_time": _many("mount time"),
+    "operation_latency": _size("operation latency"),
+    **{f"operation_latency_{part}": _size(text.format("operation")) for part, text in _PARTS.items() if part != "mean"},
+    "operation_latency_min": _size("least operation latency"),
+    "operation_latency_max": _size("greatest operation latency"),
+    "app_overhead": _size("time spent by the tool itself"),
+    "space_used": _size("used share of the space"),
+    "operations": _size("operations"),
+    "elapsed": _size("elapsed time"),
+    "bytes": _size("bytes moved"),
+    "mkfs_time": _size("mkfs time"),
+    "mount_time": _size("mount time"),
 }
 """One entry for every metric of `metrics.METRICS`."""
 
 
 def metric_words(metric: str) -> MetricWords:
     """Return the words of a metric; of one that a sweep defines, its name without underscores."""
-    return METRIC_WORDS.get(metric) or _many(metric.replace("_", " "))
+    return METRIC_WORDS.get(metric) or _size(metric.replace("_", " "))
 
 
 def metric_noun(metric: str, label: str = "") -> str:
-    """'write bandwidth', or 'sync rate (fdatasync)' where a label tells rows of one metric apart."""
+    """Return the noun of a metric: 'write bandwidth', or with a label 'sync rate (fdatasync)'."""
     noun = metric_words(metric).noun
     return f"{noun} ({label})" if label else noun
 
@@ -100,7 +100,7 @@ def metric_heading(metric: str, label: str = "") -> str:
 
 
 DIAGNOSTIC = "x"
-"""How the ids of diagnostic trials, and of their mounts, begin."""
+"""First letter of the ids of diagnostic trials, and of their mounts."""
 
 
 def is_diagnostic(trial_id: str) -> bool:
@@ -115,16 +115,16 @@ def cell_id(filesystem: str, workload: str) -> str:
 
 
 def latency_noun(operation: str, statistic: str) -> str:
-    """'mean sync latency', '99th-percentile open latency'."""
+    """Return 'mean sync latency', '99th-percentile open latency' and the like."""
     return _PARTS[statistic].format(operation)
 
 
 def workload_label(workload: str, factors: Mapping[str, str]) -> str:
-    """'fio rw=read bs=4KiB' from a name and its factors; a workload that already says them is left as it is."""
+    """Return 'fio rw=read bs=4KiB' from a name and its factors; factors in the name are not repeated."""
     missing = [f"{key}={value}" for key, value in factors.items() if f"{key}={value}" not in workload.split()]
     return " ".join([workload, *missing])
 
 
-def spoken_code(code: str) -> str:
+def code_words(code: str) -> str:
     """Return the code of a caveat as words."""
     return code.replace("_", " ").replace("-", " ")

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from mountlab.core.units import format_seconds, scale_for
 
 THIN_SPACE, FIGURE_SPACE, PUNCTUATION_SPACE = "\u202f", "\u2007", "\u2008"
-"""Between thousands (no line breaks there), and as wide as a digit and as a full stop."""
+"""The space between thousands (without line breaks), and spaces as wide as a digit and as a full stop."""
 MINUS, TIMES, MISSING = "\u2212", "\u00d7", "n/a"
 _MEAN_DIGITS, _RATIO_DIGITS, _VAST = 3, 2, 100
 _MOST_DECIMALS = 4
-"""Of an end of an interval that is near 1."""
+"""The most decimals of an interval's end that is near 1."""
 _LARGEST = 1e6
-"""An end beyond it is shown as beyond it: more digits of it would be noise."""
+"""An interval's end beyond it is shown as '>1 000 000': more digits would be noise."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Figures:
     low: str
     high: str
     level: str = ""
-    """Of the interval, where it is another one than that of its page: '90 %'."""
+    """Level of the interval, where it differs from that of the page: '90 %'."""
 
     @property
     def interval(self) -> str:
-        """'[6.5, 7.3]', '[0.99, 1.01] (90 %)', or '' where there is no interval."""
+        """The interval as text: '[6.5, 7.3]', '[0.99, 1.01] (90 %)', or '' where there is none."""
         level = f" ({self.level})" if self.level else ""
         return f"[{self.low}, {self.high}]{level}" if MISSING not in (self.low, self.high) else ""
 
@@ -60,7 +60,7 @@ def count_figures(mean: float, low: float, high: float) -> Figures:
     if not 0 < high - low < math.inf:
         return mean_figures(mean, low, high)
     step = 10.0 ** max(0, math.floor(math.log10(min(high - low, low or math.inf))) - 1)
-    return Figures(*(number(step * round(each / step), 0) for each in (mean, low, high)))
+    return Figures(*(number(step * round(value / step), 0) for value in (mean, low, high)))
 
 
 def ratio_figures(ratio: float, low: float, high: float) -> Figures:
@@ -71,20 +71,20 @@ def ratio_figures(ratio: float, low: float, high: float) -> Figures:
     ends = _beside_one(low, figures.low), _beside_one(high, figures.high)
     if ends == (figures.low, figures.high):
         return figures
-    least, most = (round(end, len(_fraction(shown))) for end, shown in zip((low, high), ends, strict=True))
+    least, most = (round(end, len(_fraction(text))) for end, text in zip((low, high), ends, strict=True))
     decimals = sorted(len(_fraction(text)) for text in (figures.value, *ends))
-    inside = (number(ratio, each) for each in decimals if least <= round(ratio, each) <= most)
+    inside = (number(ratio, count) for count in decimals if least <= round(ratio, count) <= most)
     return Figures(next(inside, figures.value), *ends)
 
 
-def _beside_one(end: float, shown: str) -> str:
+def _beside_one(end: float, text: str) -> str:
     """Return the text of an interval's end that does not say 1 where the end is not 1."""
-    decimals = len(_fraction(shown))
-    if shown != number(1, decimals) or end == 1:
-        return shown
+    decimals = len(_fraction(text))
+    if text != number(1, decimals) or end == 1:
+        return text
     finer = (number(end, more) for more in range(decimals + 1, _MOST_DECIMALS + 1))
-    beside = (text for text in finer if text != number(1, len(_fraction(text))))
-    return next(beside, f"{'>' if end > 1 else '<'}{shown}")
+    beside = (longer for longer in finer if longer != number(1, len(_fraction(longer))))
+    return next(beside, f"{'>' if end > 1 else '<'}{text}")
 
 
 def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
@@ -93,12 +93,12 @@ def _figures(value: float, low: float, high: float, *, digits: int) -> Figures:
     interval from 0 to infinity leaves nothing out, and is none."""
     if low == 0 and high == math.inf:
         low = high = math.nan
-    known = next((each for each in (value, low, high) if math.isfinite(each)), value)
-    decimals = max(_decimals(known, digits), min(_decimals_of_spread((high - low) / 2), _decimals(known, digits + 2)))
+    finite = next((figure for figure in (value, low, high) if math.isfinite(figure)), value)
+    decimals = max(_decimals(finite, digits), min(_decimals_of_spread((high - low) / 2), _decimals(finite, digits + 2)))
     smallest = 10.0**-decimals
-    shown_low = f"<{number(smallest, decimals)}" if 0 < low < smallest / 2 else number(low, decimals)
+    low_text = f"<{number(smallest, decimals)}" if 0 < low < smallest / 2 else number(low, decimals)
     vast = math.isfinite(high) and abs(high) > _VAST * abs(value)
-    return Figures(number(value, decimals), shown_low, _vast(high) if vast else number(high, decimals))
+    return Figures(number(value, decimals), low_text, _vast(high) if vast else number(high, decimals))
 
 
 def _vast(high: float) -> str:
@@ -140,7 +140,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def percent(fraction: float) -> str:
-    """0.02 as '2 %', 0.0123 as '1.2 %': two significant digits, the unit set apart by a no-break space."""
+    """Format a share by two significant digits: 0.02 as '2 %', 0.0123 as '1.2 %', with a no-break space."""
     return f"{number(fraction * 100, 0 if abs(fraction) >= 0.1 else _trimmed(fraction * 100))}\u00a0%"
 
 
@@ -152,27 +152,27 @@ def _trimmed(value: float) -> int:
 
 
 def counted(n: int, noun: str) -> str:
-    """'1 block', '5 blocks', '3 boxes'."""
+    """Format a count with its noun: '1 block', '5 blocks', '3 boxes'."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith('x') else 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
+    """Join words to a list: 'a', 'a and b', 'a, b and c'."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def first_few(names: Sequence[str], most: int) -> str:
-    """'a, b', or 'a, b and 4 more'."""
+    """Join the first `most` names: 'a, b', or 'a, b and 4 more'."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def level_text(level: float) -> str:
-    """'90 %', '99.4 %'."""
+    """Format a level of confidence: '90 %', '99.4 %'."""
     return f"{100 * level:.4g}\u00a0%"
 
 
 def duration_text(seconds: float) -> str:
-    """'35.7 s', '2 min 5 s', '3 h 10 min'."""
+    """Format a duration: '35.7 s', '2 min 5 s', '3 h 10 min'."""
     if not math.isfinite(seconds) or seconds < 3600:
         return format_seconds(seconds) if math.isfinite(seconds) else MISSING
     hours, minutes = divmod(round(seconds / 60), 60)

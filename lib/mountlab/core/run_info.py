@@ -13,12 +13,12 @@ from mountlab.core.model import CellStop
 
 @dataclass(frozen=True, kw_only=True)
 class Addition:
-    """What a finished run got beyond its own blocks."""
+    """Blocks that were added to a finished run."""
 
     at: str
-    """When it was asked for."""
+    """When the addition was requested, in ISO 8601."""
     finished_at: str
-    """When the run had ended before."""
+    """When the run had ended before the addition."""
     programs: Mapping[str, Any]
     """Programs of the box that the run had not needed before, by name."""
 
@@ -28,7 +28,7 @@ class Extension(Addition):
     """Blocks, file systems and workloads that were added."""
 
     parameters: Mapping[str, Any]
-    """Those that would measure all of it in one go."""
+    """Parameters of a sweep that would measure the extended run in one go."""
     only_new: bool
     """Whether the added blocks hold the new cells alone."""
 
@@ -38,7 +38,7 @@ class Explanation(Addition):
     """Diagnostic blocks that were added."""
 
     blocks: int
-    """How many the run has with them."""
+    """Number of diagnostic blocks that the run has with them."""
     events: Sequence[str]
     """The events of the kernel that are traced."""
 
@@ -49,7 +49,7 @@ class RunInfo:
 
     run_id: str
     schema: int = 0
-    """Version of its directory; 0 where it lies in none."""
+    """Version of the directory's schema; 0 for a run without a directory."""
     status: str = "complete"
     """'running', 'complete' or 'interrupted'."""
     created_at: str = ""
@@ -59,21 +59,21 @@ class RunInfo:
     box: Mapping[str, Any] = field(default_factory=dict)
     """The box as its file described it then (sweep.untrusted.kept_box)."""
     facts: BoxFacts = field(default_factory=BoxFacts)
-    """What was found on the box."""
+    """Facts about the box."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the control machine: Python, kernel and libraries."""
+    """Versions on the control machine: Python, kernel and libraries."""
     mountlab_version: str = ""
-    """Of the version that began it."""
+    """Version of Mountlab that began the run."""
     git_commit: str | None = None
-    """Of the working copy, '+changes' where it had any; None outside one."""
+    """Commit of Mountlab's working copy, with '+changes' where it had any; None outside one."""
     seed: int | None = None
-    """Of the order of trials; None of imported logs."""
+    """Seed of the order of trials; None for imported logs."""
     order: Sequence[str] = ()
     """Ids of the trials, as they were planned at first."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Those that would measure all of it in one go."""
+    """Parameters of a sweep that would measure the whole run in one go."""
     first_parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Those that it was begun with."""
+    """Parameters that the run was begun with."""
     extensions: Sequence[Extension] = ()
     """What `extend` added, the first one first."""
     explanations: Sequence[Explanation] = ()
@@ -87,23 +87,23 @@ class RunInfo:
     batch: str | None = None
     """The item of a batch that made it."""
     by_hand: str | None = None
-    """How its trials were asked for one by one; None of a run with a plan."""
+    """How a run by hand is described; None for a run with a plan."""
     imported: Mapping[str, Any] | None = None
-    """`sweep` and `files` of logs from elsewhere; None of a run that Mountlab measured."""
+    """`sweep` and `files` of logs from elsewhere; None for a run that Mountlab measured."""
     has_checksums: bool = False
     """Whether its journal has a checksum chain; runs of the first versions have none."""
     altered: Sequence[Mapping[str, Any]] = ()
-    """What was found altered, and was accepted by a person."""
+    """Alterations that a person has accepted."""
     trials_at_end: int | None = None
     """How many trials the journal had when the last session ended; None where none has ended."""
     stopped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Cell to why it had no more trials then, where there is a stopping rule."""
+    """Id of a cell to why it had no more trials then, where there is a stopping rule."""
     command: str = ""
     """The line that runs it all again from where its directory lies now."""
 
     @property
     def box_name(self) -> str:
-        """'' where it is not known."""
+        """The name of the box; '' where it is not known."""
         return str(self.box.get("name", ""))
 
     @classmethod
@@ -120,9 +120,9 @@ class RunInfo:
             for entry in record.get(chain.EXPLAINED, ())
         ]
         parameters = extensions[-1].parameters if extensions else first
-        if added := [*extensions, *explanations]:
+        if additions := [*extensions, *explanations]:
             programs = dict(facts.get("programs") or {})
-            for addition in added:
+            for addition in additions:
                 programs |= addition.programs
             facts = {**facts, "programs": programs}
         if explanations:
@@ -160,15 +160,15 @@ class RunInfo:
         )
 
     def stops(self, cells: Sequence[str], trials: int) -> list[CellStop] | None:
-        """Return why each cell has no more trials, of a journal with so many trials; None where that is not kept of all
-        of them. Raises TypeError for values of other types."""
-        kept = self.stopped if self.trials_at_end == trials else {}
-        if any(cell not in kept or kept[cell]["half_width"] is None for cell in cells):
+        """Return why each cell has no more trials. None if that is not recorded for all of them, or if the journal has
+        another number of `trials` than at the end of the last session. Raises TypeError for values of other types."""
+        recorded = self.stopped if self.trials_at_end == trials else {}
+        if any(cell not in recorded or recorded[cell]["half_width"] is None for cell in cells):
             return None
-        return [CellStop(cell=cell, **kept[cell]) for cell in cells]
+        return [CellStop(cell=cell, **recorded[cell]) for cell in cells]
 
     def accepted(self) -> list[str]:
-        """Return what was found altered and accepted, each with the day. Raises AttributeError for other types."""
+        """Return each accepted alteration with its day. Raises AttributeError for values of other types."""
         return [
             f"{text} (accepted {str(entry.get('at', ''))[:10]})"
             for entry in self.altered

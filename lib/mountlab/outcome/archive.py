@@ -11,16 +11,15 @@ from mountlab.core.units import MIB
 Files = Mapping[str, bytes]
 """Name of a file of raw output to its content."""
 LARGEST_OUTPUT = 16 * MIB
-"""Of its standard output, of its standard error, and of what its preparation says: more than this is cut off."""
+"""Limit in bytes for standard output, standard error and the preparation's output each: the rest is cut off."""
 LARGEST_ARCHIVE = 64 * MIB
-"""Of all that a trial brings back."""
+"""Limit in bytes for all files of a trial together."""
 
 
 def unpack(archive: bytes) -> dict[str, bytes]:
-    """Plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is passed over.
+    """Return the plain files of a tar archive by name; anything else in it (links, devices, paths upwards) is ignored.
 
-    Of one that is cut off the files that are whole. Where there is none, what came back as one file, `archive`, so that
-    it can be looked at.
+    A truncated archive gives its complete files. Without any, the whole content is one file `archive`, for inspection.
     """
     files = dict(_plain_files(archive))
     return files if files or not archive else {"archive": archive}

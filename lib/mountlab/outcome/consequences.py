@@ -17,7 +17,7 @@ from mountlab.core.errors import (
 from mountlab.core.model import Trial
 
 SET_ASIDE = "set aside: "
-"""How the reason begins for which the later trials of a cell are skipped."""
+"""First words of the reason for which the later trials of a cell are skipped."""
 
 
 class CellEnds(Enum):
@@ -59,22 +59,22 @@ def consequence_of(error: TrialError) -> Consequence:
 
 
 def is_last_of_cell(error: TrialError, trial: Trial, earlier: Sequence[Trial]) -> bool:
-    """Return whether a trial is the last one of its cell. `error`: of its last attempt; `earlier`: the trials in the
-    journal, of any cell."""
-    same_cell = [one for one in earlier if one.cell == trial.cell and not one.diagnostic]
+    """Return whether a trial is the last one of its cell. `error`: the error of its last attempt; `earlier`: the trials
+    in the journal, of any cell."""
+    same_cell = [other for other in earlier if other.cell == trial.cell and not other.diagnostic]
     match consequence_of(error).cell_ends:
         case CellEnds.AT_ONCE:
             return True
         case CellEnds.TWO_EXHAUSTED:
             return same_cell[-1:] != [] and same_cell[-1].exhausted
         case CellEnds.FIRST_TWO:
-            return same_cell != [] and all(one.status == "timeout" for one in same_cell)
+            return same_cell != [] and all(other.status == "timeout" for other in same_cell)
         case CellEnds.NEVER:
             return False
 
 
 def set_aside_reasons(trials: Iterable[Trial]) -> dict[str, str]:
-    """Return cells that have no more trials, to the reason, from the trials of the journal."""
+    """Return id of a cell that has no more trials to the reason, from the trials of the journal."""
     return {
         trial.cell: f"{SET_ASIDE}{trial.trial_id} {trial.status}: {in_one_line(trial.reason)}"
         for trial in trials

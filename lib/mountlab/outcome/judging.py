@@ -16,7 +16,7 @@ from mountlab.core.errors import (
     ToolError,
     TransientError,
     TrialError,
-    ended_with,
+    failure_headline,
     in_one_line,
 )
 from mountlab.core.model import Measurement, Status, Workload
@@ -25,19 +25,19 @@ from mountlab.core.units import format_bytes
 from mountlab.filesystems.counters import around
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT, Files
 from mountlab.outcome.consequences import consequence_of
-from mountlab.outcome.kernel_log import kernel_words, killed_for_memory, with_kernel
+from mountlab.outcome.kernel_log import kernel_lines, out_of_memory_programs, with_kernel
 from mountlab.tools.base import ToolOutput
 
 TIMED_OUT = 124
 LIMIT = "(design.trial_timeout)"
-"""In the reason of each trial that ran into its time limit."""
+"""Words in the reason of each trial that ran into its time limit."""
 _NOT_STARTED = {126: "cannot be run", 127: "is not there"}
 _SIGTERM = 15
 _SIGNALS = {
     1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
     11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", _SIGTERM: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
 }  # fmt: skip
-"""By their numbers on Linux; an exit status above 128 is one of them."""
+"""Number of a signal on Linux to its name; an exit status is 128 more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,10 @@ class Outcome:
 
     files: Files = field(default_factory=dict)
     output: ToolOutput | None = None
-    """Its files as text, of one that is a measurement."""
+    """The files as text; None for an attempt that is no measurement."""
     measurements: Sequence[Measurement] = ()
     error: TrialError | None = None
-    """Why it is no measurement; None for one that is."""
+    """Why it is no measurement; None for a measurement."""
 
     @property
     def status(self) -> Status:
@@ -62,7 +62,7 @@ class Outcome:
     @property
     def reason(self) -> str:
         """Why it failed, with what the kernel logged meanwhile."""
-        return with_kernel(str(self.error), kernel_words(self.files)) if self.error else ""
+        return with_kernel(str(self.error), kernel_lines(self.files)) if self.error else ""
 
     @property
     def found_mount_unfit(self) -> bool:
@@ -100,12 +100,12 @@ class Attempts:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Those of the last one, and beside them those of the earlier ones, each with why it gave none."""
-        kept = dict(self.last.files)
+        """Files of the last attempt, and below `attempt-N/` those of earlier ones, each with its reason."""
+        files = dict(self.last.files)
         for number, outcome in enumerate(self.outcomes[:-1], start=1):
-            lines = {**outcome.files, TrialFiles.REASON: outcome.reason.encode()}
-            kept |= {f"attempt-{number}/{name}": data for name, data in lines.items()}
-        return kept
+            attempt_files = {**outcome.files, TrialFiles.REASON: outcome.reason.encode()}
+            files |= {f"attempt-{number}/{name}": data for name, data in attempt_files.items()}
+        return files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,15 +115,15 @@ class ScriptExit:
     exit_status: int
     archive: bytes
     error_text: str
-    """On standard error: nothing, where all went well."""
+    """The script's standard error: empty if all went well."""
 
 
 Parse = Callable[[Workload, ToolOutput], Sequence[Measurement]]
-"""Finds the figures in what a tool said, and raises ToolError or ParseError."""
+"""Finds the figures in a tool's output. Raises ToolError or ParseError."""
 
 
 def judge(workload: Workload, files: Files, script_exit: ScriptExit, *, timeout_s: float, parse: Parse) -> Outcome:
-    """Return whether what came back is a measurement."""
+    """Judge an attempt by its files: a measurement, or the error why not."""
     try:
         _check_script(files, script_exit)
         _check_bounds(files, script_exit)
@@ -137,16 +137,16 @@ def judge(workload: Workload, files: Files, script_exit: ScriptExit, *, timeout_
 
 def _check_script(files: Files, script_exit: ScriptExit) -> None:
     if script_exit.exit_status:
-        what = ended_with(
+        headline = failure_headline(
             f"the trial's script failed with exit status {script_exit.exit_status}", script_exit.error_text
         )
         kind = TransientError if script_exit.exit_status - 128 in _SIGNALS else EnvironmentFault
-        raise kind(what, evidence=script_exit.error_text[-LONGEST_PART:])
-    lacking = [line for line in script_exit.error_text.splitlines() if line.startswith("mountlab: ")]
-    if lacking:
+        raise kind(headline, evidence=script_exit.error_text[-LONGEST_PART:])
+    problems = [line for line in script_exit.error_text.splitlines() if line.startswith("mountlab: ")]
+    if problems:
         raise EnvironmentFault(
             "the box's directory for output is full",
-            got="; ".join(line.removeprefix("mountlab: ") for line in lacking),
+            got="; ".join(line.removeprefix("mountlab: ") for line in problems),
             evidence=script_exit.error_text,
             next_step="see what fills it: `df` of the box's output_root (`mountlab box check`)",
         )
@@ -155,14 +155,14 @@ def _check_script(files: Files, script_exit: ScriptExit) -> None:
 
 
 def _check_bounds(files: Files, script_exit: ScriptExit) -> None:
-    for name, what in (
+    for name, part in (
         (TrialFiles.STDOUT, "standard output"),
         (TrialFiles.STDERR, "standard error"),
         (TrialFiles.PREPARATION, "its preparation"),
     ):
         if len(files.get(name, b"")) > LARGEST_OUTPUT:
             raise ToolError(
-                f"it printed without end: more than {format_bytes(float(LARGEST_OUTPUT))} in {what}, where it was cut",
+                f"it printed without end: more than {format_bytes(float(LARGEST_OUTPUT))} in {part}, where it was cut",
                 evidence=files[name][:1000].decode(errors="replace"),
             )
     if len(script_exit.archive) > LARGEST_ARCHIVE:
@@ -180,7 +180,7 @@ def _largest(files: Files) -> list[tuple[str, bytes]]:
 def _check_preparation(files: Files) -> None:
     if TrialFiles.UNPREPARED in files:
         text = files[TrialFiles.UNPREPARED].decode(errors="replace")
-        raise ToolError(ended_with("the preparation failed", text), evidence=text)
+        raise ToolError(failure_headline("the preparation failed", text), evidence=text)
 
 
 def _check_trace(files: Files) -> None:
@@ -201,19 +201,19 @@ def _check_end(
     output = _output(files)
     _check_time(output, timeout_s)
     _check_mount(files)
-    _check_left(files)
+    _check_leftovers(files)
     try:
         return output, parse(workload, output)
     except TrialError as error:
         stderr = output.stderr[-LONGEST_PART:]
         if signal := _SIGNALS.get(output.exit_status - 128):
-            what = ended_with(f"{workload.tool} was killed by {signal}", stderr)
-            raise TransientError(what, evidence=stderr) from error
+            headline = failure_headline(f"{workload.tool} was killed by {signal}", stderr)
+            raise TransientError(headline, evidence=stderr) from error
         if output.exit_status in _NOT_STARTED:
-            what = ended_with(f"a program of {workload.tool} {_NOT_STARTED[output.exit_status]}", stderr)
-            raise ToolError(what, evidence=stderr) from error
+            headline = failure_headline(f"a program of {workload.tool} {_NOT_STARTED[output.exit_status]}", stderr)
+            raise ToolError(headline, evidence=stderr) from error
         if output.exit_status:
-            error.what = ended_with(error.what, error.evidence)
+            error.what = failure_headline(error.what, error.evidence)
         raise
 
 
@@ -225,9 +225,9 @@ def _output(files: Files) -> ToolOutput:
 
 
 def _check_time(output: ToolOutput, timeout_s: float) -> None:
-    """`timeout` says 124 where it had to end it; that of busybox, and one that had to kill it, the signal's number."""
-    counted = around(output.files) if output.exit_status > 128 else None
-    late = counted is not None and (counted.seconds or 0.0) >= timeout_s
+    """Raise TimedOut by the exit status of `timeout`: 124, or of busybox, or after SIGKILL, the signal's number."""
+    counters = around(output.files) if output.exit_status > 128 else None
+    late = counters is not None and (counters.seconds or 0.0) >= timeout_s
     if output.exit_status == TIMED_OUT or (late and output.exit_status == 128 + _SIGTERM):
         raise TimedOut(f"ran longer than {timeout_s:g} s and was ended {LIMIT}")
     if late:
@@ -236,22 +236,22 @@ def _check_time(output: ToolOutput, timeout_s: float) -> None:
 
 def _check_mount(files: Files) -> None:
     """Raise MountChanged where the tool did something to the file system under test."""
-    seen = files.get(TrialFiles.MOUNT_SPOILT) or files.get(TrialFiles.MOUNT_CHANGED)
-    if seen is not None:
-        before, after = [*seen.decode(errors="replace").splitlines(), "", ""][:2]
-        what = "changed what is mounted on" if after else "unmounted"
+    record = files.get(TrialFiles.MOUNT_SPOILT) or files.get(TrialFiles.MOUNT_CHANGED)
+    if record is not None:
+        before, after = [*record.decode(errors="replace").splitlines(), "", ""][:2]
+        action = "changed what is mounted on" if after else "unmounted"
         raise MountChanged(
-            f"the tool {what} the directory under test",
+            f"the tool {action} the directory under test",
             got=after or "nothing is mounted there",
             allowed=before,
             next_step="let it leave the mount alone: what it measured may be another file system",
         )
     if TrialFiles.NOT_WRITABLE in files:
-        said = files[TrialFiles.NOT_WRITABLE].decode(errors="replace").strip()
-        raise MountChanged("after the tool the file system cannot be written", got=said)
+        message = files[TrialFiles.NOT_WRITABLE].decode(errors="replace").strip()
+        raise MountChanged("after the tool the file system cannot be written", got=message)
 
 
-def _check_left(files: Files) -> None:
+def _check_leftovers(files: Files) -> None:
     if TrialFiles.LEFT_RUNNING in files:
         names = sorted(set(_text(files, TrialFiles.LEFT_RUNNING).split("\n")))
         raise ToolError(
@@ -267,11 +267,11 @@ def _check_left(files: Files) -> None:
         )
 
 
-def never_ended(files: Files, whole_s: float) -> TimedOut:
-    """Return the outcome of a trial whose script, preparation included, did not end in its time and was stopped by the
-    box itself: a lost connection is another error. `files`: what it left."""
-    reached = [name for name in (TrialFiles.STARTED, TrialFiles.ENDED) if name in files]
-    part = ("its preparation", "the tool", "its end")[len(reached)]
+def script_timeout(files: Files, whole_s: float) -> TimedOut:
+    """Return the error of a trial whose script, preparation included, did not end in its time and was stopped by the
+    box itself: a lost connection is another error. `files`: the files that it left."""
+    stamps = [name for name in (TrialFiles.STARTED, TrialFiles.ENDED) if name in files]
+    part = ("its preparation", "the tool", "its end")[len(stamps)]
     return TimedOut(f"ran longer than {whole_s:g} s in all, and was ended in {part} {LIMIT}")
 
 
@@ -282,10 +282,10 @@ def is_late(reason: str) -> bool:
 
 
 def _out_of_memory(files: Files, error: TrialError) -> TransientError | None:
-    """Return the error of a box out of memory, whatever the tool made of it; None where memory did not run out."""
-    killed = killed_for_memory(files)
-    if not killed or isinstance(error, EnvironmentFault):
+    """Return the error of a box without memory, whatever the tool reported; None where memory did not run out."""
+    programs = out_of_memory_programs(files)
+    if not programs or isinstance(error, EnvironmentFault):
         return None
     return TransientError(
-        f"the box had no memory left: its kernel killed {', '.join(killed)}", got=in_one_line(str(error))
+        f"the box had no memory left: its kernel killed {', '.join(programs)}", got=in_one_line(str(error))
     )

@@ -13,7 +13,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.model import Sweep
-from mountlab.core.names import metric_noun, spoken_code, workload_label
+from mountlab.core.names import code_words, metric_noun, workload_label
 from mountlab.core.shown import Several
 from mountlab.core.units import scale_for
 from mountlab.report import html, sections, terminal
@@ -143,7 +143,7 @@ def _caveats_page(several: Sequence[Caveat]) -> Html:
 
 def _caveat_text(caveat: Caveat) -> str:
     about = f" ({caveat.subject})" if caveat.subject else ""
-    return f"{caveats.SEVERITY_WORDS[caveat.severity]}: {spoken_code(caveat.code)}{about}: {caveat.message}"
+    return f"{caveats.SEVERITY_WORDS[caveat.severity]}: {code_words(caveat.code)}{about}: {caveat.message}"
 
 
 # ── several ──────────────────────────────────────────────────────────────────────────────────────────────────────────

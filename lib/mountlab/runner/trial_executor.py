@@ -16,7 +16,7 @@ from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.outcome.archive import Files, unpack
 from mountlab.outcome.consequences import is_last_of_cell
-from mountlab.outcome.judging import Attempts, Outcome, ScriptExit, judge, never_ended
+from mountlab.outcome.judging import Attempts, Outcome, ScriptExit, judge, script_timeout
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Progress, Recorder
@@ -169,7 +169,7 @@ class TrialExecutor:
                 completed = self._box.run(planned.argv, timeout_s=planned.timeout_s, root=self._plan.privileged)
         except BoxTimeout:
             files = self._collect(planned)
-            return Outcome(files=files, error=never_ended(files, planned.timeout_s))
+            return Outcome(files=files, error=script_timeout(files, planned.timeout_s))
         except FloodError as error:
             return Outcome(files=self._collect(planned), error=ToolError(str(error)))
         except KeyboardInterrupt:

@@ -254,7 +254,7 @@ def _caveats(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     )
     for (severity, code, message), of in subjects.items():
         more = f" and {len(of) - 1} more" if len(of) > 1 else ""
-        yield f"{severity}: {names.spoken_code(code)}{f', {of[0]}' if of[0] else ''}{more}: {message}"
+        yield f"{severity}: {names.code_words(code)}{f', {of[0]}' if of[0] else ''}{more}: {message}"
 
 
 def _commands(plan: Plan) -> Iterator[str]:

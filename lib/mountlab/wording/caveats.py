@@ -11,13 +11,13 @@ from itertools import takewhile
 from mountlab.core.findings import Caveat, Severity
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import METRICS
-from mountlab.core.names import spoken_code
+from mountlab.core.names import code_words
 from mountlab.core.numbers import counted, listed
 
 
 def doubt_text(codes: Sequence[str]) -> str:
     """'noisy and too few (see the caveats)' for the codes of caveats."""
-    return f"{listed([spoken_code(code) for code in codes])} (see the caveats)"
+    return f"{listed([code_words(code) for code in codes])} (see the caveats)"
 
 
 _SENTENCE_END = re.compile(r"(?<=[a-z)%\"])\.(?= |$)|; |(?<=\d)\.(?= [A-Z])")
@@ -34,7 +34,7 @@ class CaveatGroup:
     @property
     def heading(self) -> str:
         """'Cache served read (12 cells)'."""
-        name = spoken_code(self.code).capitalize()
+        name = code_words(self.code).capitalize()
         subjects = {c.subject for c in self.caveats if c.subject}
         scope = self.caveats[0].scope.replace("filesystem", "file system")
         return f"{name} ({counted(len(subjects), scope)})" if subjects and scope != "run" else name

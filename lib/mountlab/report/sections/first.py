@@ -12,7 +12,7 @@ from mountlab.analysis import answers, load_curve, ranks
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.groups import by_key
-from mountlab.core.names import cell_id, metric_heading, metric_noun, spoken_code
+from mountlab.core.names import cell_id, code_words, metric_heading, metric_noun
 from mountlab.core.units import Scale, scale_for
 from mountlab.outcome.consequences import SET_ASIDE
 from mountlab.report import html
@@ -305,5 +305,5 @@ def not_checked(run: RunView) -> Html:
     """Return the checks that could not look at this run, and why."""
     if not run.not_checked:
         return html.paragraph("Every check could be made.", kind="meta")
-    reasons = [f"{spoken_code(code)}: {why}" for code, why in run.not_checked.items()]
+    reasons = [f"{code_words(code)}: {why}" for code, why in run.not_checked.items()]
     return html.details(f"{numbers.counted(len(reasons), 'check')} could not be made", html.items(reasons))

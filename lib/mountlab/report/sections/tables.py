@@ -67,7 +67,7 @@ def _metric_table(run: RunView, metric: str, beside: _BesideMeans) -> Html:
     rows: list[tuple[str, list[Text]]] = []
     for mean in means:
         shown = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
-        doubts = ", ".join(map(names.spoken_code, beside.doubts.get(caveats.doubt_key(mean.cell, metric), ())))
+        doubts = ", ".join(map(names.code_words, beside.doubts.get(caveats.doubt_key(mean.cell, metric), ())))
         n, cv = phrases.trial_count(mean.n, mean.censored), numbers.number(mean.cv * 100, 1)
         ratio_cells = _ratio_cells(run, mean, beside.ratios.get((metric, mean.label, mean.cell)))
         name = beside.names.get(mean.filesystem, mean.filesystem)

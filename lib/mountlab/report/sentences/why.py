@@ -14,7 +14,7 @@ from mountlab.analysis.why_details import ran_instead
 from mountlab.analysis.why_doubts import Cost, Cut, Off, PartlySeen, Withheld
 from mountlab.core.groups import by_key
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
-from mountlab.core.names import cell_id, latency_noun, metric_noun, spoken_code
+from mountlab.core.names import cell_id, code_words, latency_noun, metric_noun
 from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
 from mountlab.core.units import significant
 from mountlab.stats import DifferenceShare
@@ -336,7 +336,7 @@ def _doubts(answer: Answer) -> str:
         sizes = listed([f"{percent(off.by)} on {off.cell}{_slowed(off)}" for off in answer.off])
         doubts.append(f"the parts are off the tool's own mean by {sizes}")
     if answer.busy:
-        doubts.append(f"other programs were at work on the box ({listed(list(map(spoken_code, answer.busy)))})")
+        doubts.append(f"other programs were at work on the box ({listed(list(map(code_words, answer.busy)))})")
     return f" Doubtful: {'; '.join(doubts)}." if doubts else ""
 
 

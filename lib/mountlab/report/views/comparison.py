@@ -16,7 +16,7 @@ from mountlab.analysis.compare.to_first import CellRatio
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
-from mountlab.core.names import metric_heading, metric_noun, spoken_code
+from mountlab.core.names import code_words, metric_heading, metric_noun
 from mountlab.core.units import scale_for
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
@@ -291,7 +291,7 @@ def _pair_table(
         both = [numbers.mean_figures(*[mean] * 3, factor=scale.factor).value for mean in (ratio.mean_a, ratio.mean_b)]
         counts = (str(ratio.n_a), str(ratio.n_b))
         verdict = words.verdict_or_why(ratio.comparison, pair.smallest_effect)
-        doubtful = ", ".join(map(spoken_code, doubts.get(doubt_key(ratio.cell.id, ratio.metric), ())))
+        doubtful = ", ".join(map(code_words, doubts.get(doubt_key(ratio.cell.id, ratio.metric), ())))
         cells = [ratio.cell.filesystem.name, *both, *counts, shown.value, shown.interval]
         rows.append((_group_name(ratio), [*cells, text.break_even_text(ratio), verdict, doubtful]))
     caption = f"{metric_heading(metric)}, {scale.unit}; intervals hold for all ratios together"
