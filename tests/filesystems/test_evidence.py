@@ -25,10 +25,10 @@ from mountlab.filesystems.evidence import (
     mount_of,
     mount_options,
     parts_by_heading,
+    read_alone,
     settings,
-    shown_alone,
     split_options,
-    unseen,
+    uncounted_reason,
 )
 from rows import every_row
 
@@ -255,9 +255,9 @@ def test_options_are_told_apart_at_the_commas_between_them(text: str, options: l
 
 def test_what_each_option_shows_alone_is_read_with_its_defaults() -> None:
     line = "1 0 7:0 / /m rw,relatime - ext4 /dev/loop0 rw,grpid"
-    found = shown_alone({"alone.txt": f"==> bsdgroups <==\n{line}\nrw\nacl\ngrpid\n==> b <==\n"})
+    found = read_alone({"alone.txt": f"==> bsdgroups <==\n{line}\nrw\nacl\ngrpid\n==> b <==\n"})
     assert found == {"bsdgroups": {"rw": "", "relatime": "", "grpid": "", "acl": ""}, "b": {}}
-    assert shown_alone({}) == {}
+    assert read_alone({}) == {}
 
 
 def test_settings_are_every_file_below_sys() -> None:
@@ -286,18 +286,18 @@ def test_btrfs_has_a_device_of_its_own_number_and_lies_on_another() -> None:
     assert mount_of(evidence).device.startswith("0:")
     assert file_system_device(evidence) == "7:0"
     assert device_chain(evidence)[0] == "7:0"
-    assert unseen(evidence) is None
+    assert uncounted_reason(evidence) is None
 
 
 @pytest.mark.parametrize("name", ["tmpfs-control", "ramfs-control"])
 def test_a_file_system_in_memory_is_not_one_of_an_unseen(name: str) -> None:
     assert device_chain({"evidence.txt": whole(name)}) == []
-    assert unseen({"evidence.txt": whole(name)}) is None
+    assert uncounted_reason({"evidence.txt": whole(name)}) is None
 
 
 def test_an_overlay_does_not_tell_its_device() -> None:
     evidence = made_up("1 0 0:30 / /m rw - overlay x rw,lowerdir=/a", st_dev=30, df=f"{DF}x 1 1 1 1% /m")
-    assert unseen(evidence) == "the kernel does not tell the device below overlay"
+    assert uncounted_reason(evidence) == "the kernel does not tell the device below overlay"
 
 
 def test_a_block_device_without_a_file_system_is_its_own_evidence() -> None:
@@ -329,7 +329,7 @@ def test_the_device_of_an_overlay_is_that_of_its_upper_directory() -> None:
     assert device_chain(evidence(mountinfo)) == ["7:3", "254:0"]
     in_memory = mountinfo.replace("7:3 / /mr/ov.below rw - ext4 /dev/loop3", "0:59 / /mr/ov.below rw - tmpfs mountlab")
     assert device_chain(evidence(in_memory)) == []
-    assert unseen(evidence(in_memory)) is None
+    assert uncounted_reason(evidence(in_memory)) is None
 
 
 @every_row(
@@ -352,4 +352,4 @@ def test_bytes_are_held_against_a_device_that_counts_them_and_not_where_dax_pass
         f"==> mountinfo <==\n30 1 259:0 / /m rw - ext4 /dev/pmem0 {options}\n"
         f"==> df <==\n/dev/pmem0 9 0 9 0% /m\n==> loops <==\n\n{queue}"
     )
-    assert (counted_chain({"evidence.txt": text}), unseen({"evidence.txt": text})) == (chain, why)
+    assert (counted_chain({"evidence.txt": text}), uncounted_reason({"evidence.txt": text})) == (chain, why)

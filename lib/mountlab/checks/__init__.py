@@ -147,7 +147,7 @@ ELSEWHERE = "the figures are from logs made elsewhere, which do not tell it"
 
 @dataclass(frozen=True)
 class Findings:
-    """What the checks made of the evidence."""
+    """The results of all checks."""
 
     caveats: list[Caveat]
     """Worst first."""
@@ -160,19 +160,19 @@ class Findings:
 def find_caveats(evidence: Evidence) -> Findings:
     """Return all caveats, the checks that found nothing, and those that could not look. Of logs from elsewhere, only
     what a figure can show is checked. With `strict` in the design a warning is an error."""
-    looked = {code: _look(check, evidence) for code, check in CHECKS.own.items()}
+    results = {code: _look(check, evidence) for code, check in CHECKS.own.items()}
     for entry, part in CHECKS.of_plugins():
-        code = entry.name if entry.name not in looked else f"{entry.name} ({entry.distribution})"
-        looked[code] = _look_of_plugin(entry, part, evidence)
+        code = entry.name if entry.name not in results else f"{entry.name} ({entry.distribution})"
+        results[code] = _look_of_plugin(entry, part, evidence)
     return Findings(
-        _sorted([caveat for caveats, _ in looked.values() for caveat in caveats], strict=evidence.sweep.design.strict),
-        [code for code, (caveats, why) in looked.items() if not caveats and not why],
-        {code: why for code, (caveats, why) in looked.items() if not caveats and why},
+        _sorted([caveat for caveats, _ in results.values() for caveat in caveats], strict=evidence.sweep.design.strict),
+        [code for code, (caveats, why) in results.items() if not caveats and not why],
+        {code: why for code, (caveats, why) in results.items() if not caveats and why},
     )
 
 
 def _look(check: Check, evidence: Evidence) -> tuple[list[Caveat], str | None]:
-    """Return what a check found, and why it could not look."""
+    """Return the caveats of a check, and why it could not look (None where it could)."""
     if evidence.sweep.imported and check.code not in FROM_FIGURES:
         return [], ELSEWHERE
     return list(check(evidence)), check.blind(evidence)
@@ -181,15 +181,15 @@ def _look(check: Check, evidence: Evidence) -> tuple[list[Caveat], str | None]:
 def _look_of_plugin(
     entry: plugins.Entry, part: Check | PluginError, evidence: Evidence
 ) -> tuple[list[Caveat], str | None]:
-    """Return what a check of a plug-in found, and why it could not look: it cannot be used, or it fails."""
+    """Return the caveats of a plug-in's check, and why it could not look: it cannot be used, or it fails."""
     if isinstance(part, PluginError):
         return [], part.in_short
     try:
         with plugins.calling(entry):
-            looked = _look(part, evidence)
-        plugins.check_answer(entry, looked[0], list[Caveat], "find()")
-        plugins.check_answer(entry, looked[1], str | None, "blind()")
-        return looked
+            result = _look(part, evidence)
+        plugins.check_answer(entry, result[0], list[Caveat], "find()")
+        plugins.check_answer(entry, result[1], str | None, "blind()")
+        return result
     except PluginError as error:
         return [], error.in_short
 
@@ -200,9 +200,9 @@ def foresee(sweep: Sweep, facts: BoxFacts) -> list[Caveat]:
     for entry, part in CHECKS.usable():
         try:
             with plugins.calling(entry):
-                foreseen = list(part.foreseen(sweep, facts))
-            plugins.check_answer(entry, foreseen, list[Caveat], "foresee()")
-            caveats += foreseen
+                found_caveats = list(part.foreseen(sweep, facts))
+            plugins.check_answer(entry, found_caveats, list[Caveat], "foresee()")
+            caveats += found_caveats
         except PluginError as error:
             warnings.warn(error.in_short, MountlabWarning, stacklevel=2)
     return _sorted(caveats, strict=sweep.design.strict)
@@ -230,8 +230,8 @@ def refuse_foreseen(sweep: Sweep, facts: BoxFacts) -> None:
 
 
 def named(caveats: Sequence[Caveat]) -> str:
-    """'too-few; not-flushed (ext4/w, xfs/w)': each code once, with what it is about."""
+    """List each code of caveats once, with its subjects: 'too-few; not-flushed (ext4/w, xfs/w)'."""
     subjects: dict[str, dict[str, None]] = {}
     for caveat in caveats:
         subjects.setdefault(caveat.code, {}).update({caveat.subject: None} if caveat.subject else {})
-    return "; ".join(f"{code} ({', '.join(about)})" if about else code for code, about in subjects.items())
+    return "; ".join(f"{code} ({', '.join(names)})" if names else code for code, names in subjects.items())

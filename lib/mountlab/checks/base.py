@@ -77,7 +77,7 @@ class Evidence:
     buffered_loops: frozenset[str] = frozenset()
     """Mounts on a loop device that goes through the page cache of the file system below."""
     altered: Sequence[str] = ()
-    """What of the run was altered after it was written, and was accepted."""
+    """Alterations of the run after it was written, which a person accepted."""
     plugins: Sequence[str] = ()
     """How plug-ins that are installed differ from those with which the run was measured."""
     has_checksums: bool = True
@@ -88,15 +88,15 @@ class Evidence:
     """(cell, metric, label) to the step to which its figures are rounded, in base units; 0 where none shows."""
 
     @cached_property
-    def _made(self) -> dict[Any, Any]:
+    def _results(self) -> dict[Any, Any]:
         return {}
 
     def once(self, make: Callable[[Evidence], T]) -> T:
         """Return what a function makes of this evidence, made the first time only: several checks need it."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: T = self._made[make]
-        return made
+        if make not in self._results:
+            self._results[make] = make(self)
+        result: T = self._results[make]
+        return result
 
     @cached_property
     def counted(self) -> Mapping[str, list[str]]:
@@ -124,7 +124,7 @@ class Evidence:
 
     @cached_property
     def device_names(self) -> Mapping[Device, str]:
-        """'8:0' to 'sda'."""
+        """Number of a device to its name: '8:0' to 'sda'."""
         return {number: name for around in self.around.values() for number, name in around.names.items()}
 
     @cached_property
@@ -140,8 +140,8 @@ class Evidence:
         samples = []
         for cell in self.sweep.cells:
             for metric in self.answer_metrics[cell.workload.label]:
-                named = labels.get((cell.id, metric), [])
-                for label in [""] if "" in named else named:
+                metric_labels = labels.get((cell.id, metric), [])
+                for label in [""] if "" in metric_labels else metric_labels:
                     blocks, trials, figures = zip(*sorted(values[cell.id, metric, label]), strict=True)
                     samples.append(Sample(cell, metric, label, trials, blocks, figures))
         return samples
@@ -163,7 +163,7 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """What a check found; the check itself knows its code, and how bad it is where nothing else is said here."""
+    """A reason to doubt a figure, found by a check. Without a severity it has the first one of its check."""
 
     message: str
     scope: Literal["run", "filesystem", "cell"]
@@ -176,7 +176,7 @@ class Doubt:
     def of_cell(
         cls, cell: Cell, message: str, *, severity: Severity | None = None, metrics: str = "", asked: bool = False
     ) -> Doubt:
-        """About one cell, or about the metrics of it that begin like this."""
+        """Return a doubt about a cell, or about those of its metrics whose names begin with `metrics`."""
         return cls(message=message, scope="cell", subject=cell.id, metrics=metrics, severity=severity, asked=asked)
 
     @classmethod
@@ -193,7 +193,7 @@ Foresee = Callable[[Sweep, BoxFacts], Iterator[Doubt]]
 Blind = Callable[[Evidence], str | None]
 
 
-def _never(_: Evidence) -> None:
+def _never_blind(_: Evidence) -> None:
     return None
 
 
@@ -210,10 +210,10 @@ class Check:
     severities: tuple[Severity, ...] = ("warning",)
     """How bad it can be; the first is that of a doubt that gives none. `strict` in the design makes an error of a
     warning."""
-    blind: Blind = _never
-    """Why this evidence could not show it; None where it could. A check that could not look has not passed."""
+    blind: Blind = _never_blind
+    """Return why this evidence could not show it; None where it could. A check that could not look has not passed."""
     foresee: Foresee | None = None
-    """What is known from the sweep and the facts of the box alone, before anything runs."""
+    """Yield the doubts that follow from the sweep and the facts of the box alone, before anything runs."""
 
     def __call__(self, evidence: Evidence) -> Iterator[Caveat]:
         return map(self._caveat, self.find(evidence))
@@ -241,7 +241,7 @@ class CaveatKind:
     about: str
     advice: str
     when: str
-    """When it is raised."""
+    """The condition under which it is raised."""
 
 
 def standing(
@@ -264,7 +264,7 @@ _OLDER = "no such counters were kept (by an earlier version of Mountlab, or by a
 
 
 def from_counters(name: str, why: str = _OLDER) -> Blind:
-    """Blind where no trial knows this attribute of Around."""
+    """Return a `blind` that says `why` where no trial has a value of this attribute of Around."""
 
     def blind(evidence: Evidence) -> str | None:
         counted = any(getattr(around, name) not in (None, {}) for around in evidence.around.values())
@@ -296,11 +296,11 @@ def fills_memory(fs: Filesystem) -> bool:
 
 
 def of_trials(affected: Sequence[str], all_of: Sized) -> str:
-    """'in 3 of its 10 trials (t0007, t0012, ...)'."""
-    shown = ", ".join(affected[:3]) + (", ..." if len(affected) > 3 else "")
-    return f"in {len(affected)} of its {len(all_of)} trials ({shown})"
+    """Format affected trials: 'in 3 of its 10 trials (t0007, t0012, ...)'."""
+    names = ", ".join(affected[:3]) + (", ..." if len(affected) > 3 else "")
+    return f"in {len(affected)} of its {len(all_of)} trials ({names})"
 
 
 def share(part: float) -> str:
-    """'7%', '0.4%'."""
+    """Format a share: '7%', '0.4%'."""
     return f"{part:.0%}" if part >= 0.1 else f"{part:.1%}"

@@ -9,7 +9,7 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
 from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
-from mountlab.filesystems.read_back import became, ineffective
+from mountlab.filesystems.read_back import ineffective, outcome_text
 from mountlab.tools.fio_jobs import change_words, read_jobs, takes_usual_size
 
 
@@ -24,7 +24,7 @@ def ineffective_options(evidence: Evidence) -> Iterator[Doubt]:
     for option in ineffective(evidence.options):
         yield Doubt.of_filesystem(
             option.filesystem,
-            f"{option.option} was asked for and {became(option)}: the kernel says {option.kernel_says}. "
+            f"{option.option} was asked for and {outcome_text(option)}: the kernel says {option.kernel_says}. "
             "Figures are of the file system without it; remove the option, or use a file system that has it.",
             severity=severity,
         )

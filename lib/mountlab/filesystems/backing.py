@@ -31,27 +31,27 @@ GUARD_PROGRAMS = (
     MKE2FS,
     Program(name="cmp", packages=everywhere("diffutils"), version=("cmp", "--version")),
 )
-"""What the guard of a scratch device runs."""
+"""Programs that the guard of a scratch device runs."""
 
 DEVICE = "{device}"
 JOURNAL = "{journal}"
-"""What losetup, the guard, or the kernel says that a device is called. Not its stable name: that is a link."""
+"""Placeholders for the device's name as losetup, the guard or the kernel prints it, not its stable name (a link)."""
 KEYS = frozenset({"image", "image_dir", "direct_io", "preallocate", "device", "zram", "zram_algorithm", "pmbd"})
 JOURNAL_KEYS = frozenset({"journal_image", "journal_device"})
 PMBD_DEVICE = "/dev/pma"
 DETACH = "detach.sh"
-"""By this name the script that undoes a loop device stands in a command."""
+"""Name of the script that undoes a loop device, as an argument of the command."""
 
 
 def check(fs: Filesystem, *, smallest: int, where: str) -> None:
     """Raise ParameterError unless exactly one backing is given, and it is large enough."""
     kinds = {"image": fs.image_bytes, "device": fs.device, "zram": fs.zram_bytes, "pmbd": fs.pmbd}
-    given = [name for name, value in kinds.items() if value is not None]
-    if len(given) != 1:
+    backings = [name for name, value in kinds.items() if value is not None]
+    if len(backings) != 1:
         raise ParameterError(
             f"{fs.type} needs one device",
             where=where,
-            got=" and ".join(given) or "none",
+            got=" and ".join(backings) or "none",
             allowed="image: SIZE (a loop image that Mountlab makes), device: NAME (a scratch device of the box), "
             "zram: SIZE (compressed memory) or pmbd: MODE (a device of the pmbd module)",
         )
@@ -81,19 +81,19 @@ def _check_journal(fs: Filesystem, where: str) -> None:
 
 
 def programs(fs: Filesystem) -> tuple[Program, ...]:
-    """Return what the backing of this file system takes."""
+    """Return the programs that the backing of this file system needs."""
     loop = (LOSETUP,) if fs.image_bytes or fs.journal_image_bytes else ()
     guard = GUARD_PROGRAMS if fs.device or fs.journal_device else ()
     return (*loop, *guard)  # modprobe is there wherever pmbd was found by modinfo
 
 
 def has_journal(fs: Filesystem) -> bool:
-    """Return whether its journal is to lie outside of it."""
+    """Return whether it has an external journal."""
     return fs.journal_image_bytes is not None or fs.journal_device is not None
 
 
 def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
-    """Return what makes {device} exist, and {journal} where there is one outside."""
+    """Return the steps that make {device}, and {journal} where there is an external one."""
     device: tuple[Step, ...]
     if fs.device is not None:
         device = (_scratch(place.device, place.device_id, "device"),)
@@ -172,12 +172,12 @@ def format_step(
     role: StepRole = StepRole.FORMAT,
     journal: bool = False,
 ) -> Step:
-    """`argv`, which writes a file system or a mark, timed; on a scratch device below the guard, which looks again just
-    before."""
-    timed = timed_step(argv, role, why=why, keep=keep)
+    """Return a timed step for `argv`, which writes a file system or a mark. On a scratch device it runs below the
+    guard, which checks the device again just before."""
+    step = timed_step(argv, role, why=why, keep=keep)
     scratch = place.journal if journal else place.device
     if (fs.journal_device if journal else fs.device) is None:
-        return timed
+        return step
     assert scratch is not None
     identity = place.journal_id if journal else place.device_id
-    return replace(timed, argv=script_argv("guard.sh", scratch, "", identity, *timed.argv))
+    return replace(step, argv=script_argv("guard.sh", scratch, "", identity, *step.argv))

@@ -14,7 +14,7 @@ from mountlab.filesystems.without_effect import foreseen
 
 MOUNT = Program(name="mount", packages=everywhere("util-linux", apt="mount"), version=("mount", "--version"))
 NOT_MOUNTED = ""
-"""`mounted_as` of a file system that was there before us."""
+"""`mounted_as` of a file system that Mountlab does not mount."""
 ANYTHING = "*"
 """`mounted_as` of a mount whose type is that of whatever lies below."""
 OF_ANY_MOUNT = (
@@ -45,13 +45,13 @@ class Family(ABC):
     made = True
     """Whether a mount makes it; an existing directory was made by its owner."""
     client_programs: tuple[Program, ...] = ()
-    """What a client needs to see it."""
+    """Programs that a client needs to mount it."""
     client_kernel_types: tuple[str, ...] = ()
     """The types that a client's kernel must know."""
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """What every file system of this family takes."""
+        """Programs that every file system of this family needs."""
         return (MOUNT,)
 
     @property
@@ -64,12 +64,12 @@ class Family(ABC):
         """Raise ParameterError where the settings do not make sense together."""
 
     def needed_programs(self, fs: Filesystem) -> tuple[Program, ...]:
-        """Return what this file system takes, its backing included."""
+        """Return the programs that this file system needs, its backing included."""
         return self.programs
 
     @abstractmethod
     def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
-        """Commands that make the file system and mount it, in order, each with its undo."""
+        """Return commands that make the file system and mount it, in order, each with its undo."""
 
     def root_of(self, fs: Filesystem, place: Place) -> str:
         """Return the directory below which trials make their own directories."""
@@ -88,11 +88,11 @@ class Family(ABC):
         return self.kernel_types[0]
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
-        """Mount options that Mountlab adds to those of the sweep."""
+        """Return the mount options that Mountlab adds to those of the sweep."""
         return ()
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
-        """Return what a workload may write into it; None where only the box can tell."""
+        """Return how many bytes a workload may write into it; None where only the box can report that."""
         return None
 
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
@@ -108,7 +108,7 @@ class Family(ABC):
         return ()
 
     def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
-        """`root_of` as a client sees it."""
+        """Return the directory below which trials make theirs, as a client sees it."""
         return self.root_of(fs, place)
 
     def unavailable(self, fs: Filesystem, facts: BoxFacts) -> str | None:
@@ -116,15 +116,15 @@ class Family(ABC):
         return None
 
     def foreseen(self, fs: Filesystem, facts: BoxFacts) -> dict[str, str]:
-        """Return option to what is known beforehand to become of it on a box with these facts, where that is not what
-        was asked for."""
+        """Return option to what the kernel will do with it on a box with these facts, where that is not what the sweep
+        requests."""
         words = [word for option in fs.options for word in split_options(option)]
         kind = self.mounted_as(fs)
         return undocumented(kind, words) | foreseen(kind, words, facts.kernel.release or "")
 
 
 def mount_step(fs: Filesystem, kind: str, source: str, place: Place, own: tuple[str, ...] = ()) -> Step:
-    """`mount -t KIND -o OPTIONS SOURCE MOUNTPOINT`, timed, undone by umount. `own`: options before the sweep's."""
+    """Return a step `mount -t KIND -o OPTIONS SOURCE MOUNTPOINT`, timed. `own`: options before the sweep's."""
     options = ",".join((*own, *fs.options))
     argv = ("mount", "-t", kind, *(("-o", options) if options else ()), source, place.mountpoint)
     undo = ("umount", place.mountpoint)
@@ -132,7 +132,7 @@ def mount_step(fs: Filesystem, kind: str, source: str, place: Place, own: tuple[
 
 
 def directory_step(directory: str, why: str = "the mount point, in the run's own directory") -> Step:
-    """`mkdir` of a directory below the run's own, undone by rmdir."""
+    """Return a step that makes a directory below the run's own, undone by rmdir."""
     return Step(argv=("mkdir", "-p", directory), why=why, undo=("rmdir", directory))
 
 
@@ -161,11 +161,11 @@ def borrow_step(
 def timed_step(
     argv: tuple[str, ...], role: StepRole = StepRole.OTHER, *, why: str, keep: str, undo: tuple[str, ...] | None = None
 ) -> Step:
-    """Return a step whose duration, and what the kernel logged meanwhile, are kept."""
+    """Return a step whose duration and kernel log are kept."""
     return Step(argv=script_argv("timed.sh", *argv), role=role, why=why, keep=keep, undo=undo)
 
 
 def evidence_step(root: str, *devices: str) -> Step:
-    """Read back the kernel's report on the file system that holds `root`; see mountlab.filesystems.evidence."""
+    """Return a step that reads the kernel's report on the file system that holds `root` (filesystems.evidence)."""
     step = script_step("evidence.sh", root, *devices, why="read back what the kernel says", keep="evidence.txt")
     return replace(step, role=StepRole.EVIDENCE)

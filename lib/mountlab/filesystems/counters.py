@@ -17,7 +17,7 @@ from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, d
 TICKS_PER_S = 100
 """The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
-"""Places in a line of /proc/stat."""
+"""Positions in a line of /proc/stat."""
 _MICROSECONDS = 1e6
 _CLOCKS_AGREE_S = 0.05
 _UPTIME_STEP_S = 0.01
@@ -53,7 +53,7 @@ class Around:
     """What changed while the tool of one trial ran. Shares are of 1."""
 
     seconds: float | None = None
-    """By the wall clock, unless it was set meanwhile: then by /proc/uptime, which cannot be set."""
+    """How long the tool ran, by the wall clock; where that was set meanwhile, by /proc/uptime, which cannot be set."""
     clock_step_s: float | None = None
     """How much further the wall clock went than the other one permits at most, or (negative) at least; 0 where it
     agrees with it as far as the two can be held against each other."""
@@ -70,9 +70,9 @@ class Around:
     """cpu, io, memory: the share of the time in which some task waited for it (PSI)."""
     swapped_pages: int | None = None
     resident_bytes: int | None = None
-    """How much of the trial's files was in the page cache afterwards; asked only where direct I/O was to go past it."""
+    """How much of the trial's files was in the page cache afterwards; read only where direct I/O was to go past it."""
     extents: Extents | None = None
-    """Of its files; asked only where the device should have delivered more than it did."""
+    """Extents of the trial's files; read only where the device should have delivered more than it did."""
     read_calls: int | None = None
     """Bytes that read calls of its programs returned, from whatever: files, pipes, devices."""
     write_calls: int | None = None
@@ -86,7 +86,7 @@ class Around:
     cache: str | None = None
     """How the page cache of the box was emptied before it: drop_caches, or fadvise without root."""
     clients: Mapping[str, str] = field(default_factory=dict)
-    """Client to what it made of its page cache: drop_caches, fadvise or filled."""
+    """Client to how it prepared its page cache: drop_caches, fadvise or filled."""
     throttled: int | None = None
     """How often a processor was slowed because it was too hot."""
     discarded: Mapping[Device, int] = field(default_factory=dict)
@@ -97,13 +97,13 @@ class Around:
     """What the kernel logged at the level of a warning or worse, from the dropping of the caches on."""
     names: Mapping[Device, str] = field(default_factory=dict)
     traffic: Mapping[Device, DeviceBytes] = field(default_factory=dict)
-    """What each block device moved."""
+    """Bytes that each block device moved."""
     contained_by: str | None = None
-    """What held all processes that the tool started (contain.sh); None in a run of before this was recorded."""
+    """What held all processes that the tool started (contain.sh); None in a run of an earlier version."""
 
 
 def around(files: Mapping[str, str]) -> Around | None:
-    """From the files that a trial brought back; None where it took no snapshots."""
+    """Read the counters in the files of a trial; None where it took no snapshots."""
     if not {TrialFiles.BEFORE, TrialFiles.AFTER} <= files.keys():
         return None
     before, after = parts_by_heading(files[TrialFiles.BEFORE]), parts_by_heading(files[TrialFiles.AFTER])
@@ -113,12 +113,12 @@ def around(files: Mapping[str, str]) -> Around | None:
         seconds=seconds,
         clock_step_s=clock_step_s,
         pressure=_pressures(before, after, seconds),
-        swapped_pages=_grown(before, after, "pswpin", "pswpout"),
+        swapped_pages=_growth(before, after, "pswpin", "pswpout"),
         resident_bytes=sum(map(int, after["resident"].split())) if "resident" in after else None,
         extents=_extents(after),
         read_calls=_calls(before, after, "rchar"),
         write_calls=_calls(before, after, "wchar"),
-        dirtied_pages=_grown(before, after, "nr_dirtied"),
+        dirtied_pages=_growth(before, after, "nr_dirtied"),
         cache=files.get(TrialFiles.CACHE, "").strip() or None,
         clients={name: text.strip() for file, text in files.items() if (name := _client_of(file)) and text.strip()},
         celsius=_temperatures(before, after),
@@ -135,7 +135,7 @@ def around(files: Mapping[str, str]) -> Around | None:
 
 
 def _wall_s(files: Mapping[str, str]) -> float | None:
-    """By the wall clock, from just before the tool to just after it."""
+    """Return the seconds from just before the tool to just after it, by the wall clock."""
     stamps = [files.get(name, "").strip() for name in (TrialFiles.STARTED, TrialFiles.ENDED)]
     return (int(stamps[1]) - int(stamps[0])) / NS_PER_S if all(stamp.isdecimal() for stamp in stamps) else None
 
@@ -186,27 +186,27 @@ def _processors(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str
     """Return shares of the time of all processors (kernel: filesystems/proc.rst, /proc/stat; `user` holds `guest`
     already)."""
     earlier, later = _ticks(before), _ticks(after)
-    passed = [late - early for early, late in zip(earlier, later, strict=False)]
-    total = sum(passed)
-    if len(passed) < 8 or total <= 0:
+    ticks = [late - early for early, late in zip(earlier, later, strict=False)]
+    total = sum(ticks)
+    if len(ticks) < 8 or total <= 0:
         return {"stolen": None, "others": None, "own": None, "busy": None}
-    user_s, all_s = _own_seconds(before, after)
+    user_s, all_s = _trial_seconds(before, after)
     return {
-        "busy": 1 - (passed[_IDLE] + passed[_IOWAIT] + passed[_STEAL]) / total,
-        "stolen": passed[_STEAL] / total,
-        "others": None if user_s is None else max(0.0, passed[0] + passed[1] - user_s * TICKS_PER_S) / total,
+        "busy": 1 - (ticks[_IDLE] + ticks[_IOWAIT] + ticks[_STEAL]) / total,
+        "stolen": ticks[_STEAL] / total,
+        "others": None if user_s is None else max(0.0, ticks[0] + ticks[1] - user_s * TICKS_PER_S) / total,
         "own": None if all_s is None else all_s * TICKS_PER_S / total,
     }
 
 
 def _ticks(snapshot: Mapping[str, str]) -> list[int]:
-    """user, nice, system, idle, iowait, irq, softirq, steal of all processors together."""
+    """Return user, nice, system, idle, iowait, irq, softirq and steal of all processors together, in ticks."""
     first = snapshot.get("/proc/stat", "").partition("\n")[0].split()
     return [int(word) for word in first[1:9]] if first[:1] == ["cpu"] else []
 
 
-def _own_seconds(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[float | None, float | None]:
-    """Return what the trial's programs took, in user mode and in all: the shell's `times` of its children."""
+def _trial_seconds(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[float | None, float | None]:
+    """Return the seconds of the trial's programs in user mode, and in all: the shell's `times` of its children."""
     earlier, later = _children(before), _children(after)
     if earlier is None or later is None:
         return None, None
@@ -224,7 +224,7 @@ def _children(snapshot: Mapping[str, str]) -> tuple[float, float] | None:
 
 
 def _pressures(before: Mapping[str, str], after: Mapping[str, str], seconds: float | None) -> dict[str, float]:
-    """Pressure stall information (kernel: accounting/psi.rst): microseconds in which some task waited, by resource."""
+    """Return the share of time in which some task waited, by resource (kernel: accounting/psi.rst, in microseconds)."""
     shares = {}
     for resource in ("cpu", "io", "memory"):
         texts = [snapshot.get(f"/proc/pressure/{resource}", "") for snapshot in (before, after)]
@@ -240,7 +240,7 @@ def _throttled(before: Mapping[str, str], after: Mapping[str, str]) -> int | Non
 
 
 def _temperatures(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, float]:
-    """The kernel's sensors tell thousandths of a degree (kernel: hwmon/sysfs-interface.rst)."""
+    """Return temperatures in degrees by sensor; the kernel prints thousandths (kernel: hwmon/sysfs-interface.rst)."""
     celsius: dict[str, float] = {}
     for name, text in (*before.items(), *after.items()):
         if _SENSOR.fullmatch(name) and text.strip().lstrip("-").isdecimal():
@@ -249,7 +249,7 @@ def _temperatures(before: Mapping[str, str], after: Mapping[str, str]) -> dict[s
 
 
 def _drive_alarms(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, int]:
-    """By the log of health of NVMe drives, as nvme-cli and smartctl print it in JSON."""
+    """Return the growth of alarm counts by NVMe drive, from the health log that nvme-cli or smartctl prints in JSON."""
     earlier, later = (_alarm_counts(snapshot.get("drives", "")) for snapshot in (before, after))
     return {
         drive: sum(count - earlier[drive][name] for name, count in counts.items() if name in earlier[drive])
@@ -270,11 +270,11 @@ def _alarm_counts(text: str) -> dict[str, dict[str, int]]:
 # --- memory and devices -----------------------------------------------------------------------------------------------
 
 
-def _grown(before: Mapping[str, str], after: Mapping[str, str], *names: str) -> int | None:
-    """By how much counters of /proc/vmstat grew together; None where one of them is not there."""
+def _growth(before: Mapping[str, str], after: Mapping[str, str], *names: str) -> int | None:
+    """Return the growth of counters of /proc/vmstat, added up; None where one of them is missing."""
     pairs = [(_counter(before, name), _counter(after, name)) for name in names]
-    grown = [(early, late) for early, late in pairs if early is not None and late is not None]
-    return sum(late - early for early, late in grown) if len(grown) == len(names) else None
+    numbers = [(early, late) for early, late in pairs if early is not None and late is not None]
+    return sum(late - early for early, late in numbers) if len(numbers) == len(names) else None
 
 
 def _counter(snapshot: Mapping[str, str], name: str) -> int | None:
@@ -283,12 +283,12 @@ def _counter(snapshot: Mapping[str, str], name: str) -> int | None:
 
 
 def client_file(client: str) -> str:
-    """Return the file in which a client says what it made of its page cache."""
+    """Return the name of the file in which a client reports how it prepared its page cache."""
     return f"client-{client}-cache"
 
 
 def _client_of(file: str) -> str | None:
-    """Return the client that left this file to say what it made of its page cache; None for any other file."""
+    """Return the client whose `client_file` this is; None for any other file."""
     match = re.fullmatch(client_file("(.+)"), file)
     return match[1] if match else None
 
@@ -312,7 +312,7 @@ def _extents(after: Mapping[str, str]) -> Extents | None:
 
 
 def _discarded(before: Mapping[str, str], after: Mapping[str, str]) -> dict[Device, int]:
-    """Discarded sectors are the 14th figure of a device, in kernels from 4.18 on (kernel: admin-guide/iostats.rst)."""
+    """Return bytes discarded by device: the 14th figure, in kernels from 4.18 on (kernel: admin-guide/iostats.rst)."""
     earlier, later = (
         {number: int(row[16]) for number, row in disk_rows(snapshot).items() if len(row) > 16}
         for snapshot in (before, after)

@@ -24,7 +24,7 @@ def parts_by_heading(text: str) -> dict[str, str]:
 
 
 def device_number(st_dev: str) -> Device:
-    """'major:minor' from the decimal st_dev of stat(1), by the encoding of <sys/sysmacros.h>."""
+    """Return 'major:minor' from the decimal st_dev of stat(1), by the encoding of <sys/sysmacros.h>."""
     number = int(st_dev)
     major = ((number >> 8) & 0xFFF) | ((number >> 32) & 0xFFFFF000)
     minor = (number & 0xFF) | ((number >> 12) & 0xFFFFFF00)
@@ -58,7 +58,7 @@ def mount_of(evidence: Mapping[str, str]) -> MountLine:
 
 
 def split_options(text: str) -> list[str]:
-    """Mount options of one text. A comma between quotes, or before a digit (mpol=bind:0,2), separates nothing."""
+    """Split mount options. A comma between quotes, or before a digit (mpol=bind:0,2), separates nothing."""
     return [word.strip() for word in _BETWEEN_OPTIONS.split(text) if word.strip()]
 
 
@@ -83,14 +83,14 @@ def _options(words: list[str]) -> dict[str, str]:
     return {key: unescape(value) for key, _, value in pairs if key}
 
 
-def shown_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return each option that alone.sh mounted with, and what the kernel showed then."""
-    shown = {}
+def read_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return each option that alone.sh mounted with, to the options that the kernel showed then."""
+    options = {}
     for option, text in parts_by_heading(evidence.get("alone.txt", "")).items():
         first, *rest = text.splitlines() or [""]
         of_mount = split_options(mount_lines(first)[0].options) if first else []
-        shown[option] = _options([*of_mount, *(word for line in rest for word in split_options(line)), *of_mount])
-    return shown
+        options[option] = _options([*of_mount, *(word for line in rest for word in split_options(line)), *of_mount])
+    return options
 
 
 def settings(evidence: Mapping[str, str]) -> dict[str, str]:
@@ -143,12 +143,12 @@ def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
     if not upper:
         return None
     mounts = mount_lines(parts_by_heading(evidence["evidence.txt"])["mountinfo"])
-    holding = [mount for mount in mounts if f"{upper}/".startswith(f"{mount.mountpoint.rstrip('/')}/")]
-    return max(holding, key=lambda mount: len(mount.mountpoint), default=None)
+    candidates = [mount for mount in mounts if f"{upper}/".startswith(f"{mount.mountpoint.rstrip('/')}/")]
+    return max(candidates, key=lambda mount: len(mount.mountpoint), default=None)
 
 
 def device_chain(evidence: Mapping[str, str]) -> list[Device]:
-    """Block devices from the file system downwards: its own, then the one below a loop device.
+    """Return block devices from the file system downwards: its own, then the one below a loop device.
 
     [] for a file system without a device (major number 0), such as tmpfs.
     """
@@ -167,7 +167,7 @@ def counted_chain(evidence: Mapping[str, str]) -> list[Device]:
     return [] if uses_dax(evidence) or _counts_nothing(evidence) else device_chain(evidence)
 
 
-def unseen(evidence: Mapping[str, str]) -> str | None:
+def uncounted_reason(evidence: Mapping[str, str]) -> str | None:
     """Return why the bytes on a device cannot be held against those of a tool; None where they can, and where there is
     no page cache above a device: in memory, and with DAX."""
     line = _below_overlay(evidence) or mount_of(evidence)
@@ -193,8 +193,8 @@ def through_cache_below(evidence: Mapping[str, str]) -> bool:
 def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:
     """Return the bytes that the device zeroes by one command, without writing them; 0 where it has no such command,
     None where the kernel does not tell (kernel: ABI/stable/sysfs-block, write_zeroes_max_bytes)."""
-    stated = (text for path, text in settings(evidence).items() if path.endswith("/queue/write_zeroes_max_bytes"))
-    return next((int(text) for text in stated if text.isdecimal()), None)
+    texts = (text for path, text in settings(evidence).items() if path.endswith("/queue/write_zeroes_max_bytes"))
+    return next((int(text) for text in texts if text.isdecimal()), None)
 
 
 def _counts_nothing(evidence: Mapping[str, str]) -> bool:
@@ -227,7 +227,7 @@ class DeviceBytes:
     written: int
     """In bytes."""
     flushes: int = 0
-    """0 also where the kernel does not count them (before 5.5)."""
+    """Number of flushes; 0 also where the kernel does not count them (before 5.5)."""
 
     def __sub__(self, earlier: DeviceBytes) -> DeviceBytes:
         flushes = self.flushes - earlier.flushes

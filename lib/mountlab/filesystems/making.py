@@ -16,7 +16,7 @@ from mountlab.filesystems.evidence import Device, device_chain, mount_of, parts_
 TIMED = "timed.sh"
 _READING = "evidence.sh"
 _BELOW = "evidence-below.txt"
-"""Of an overlay: the evidence of the file system that holds its layers."""
+"""The evidence of the file system that holds the layers of an overlay."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class Setup:
-    """One making of one file system."""
+    """How one file system was made for one mount."""
 
     mount: str
     """The name of its directory of raw output."""
@@ -48,11 +48,11 @@ class Setup:
     mountinfo: str
     """Its line of /proc/self/mountinfo as the kernel wrote it; '' where the kernel shows none."""
     devices: tuple[BlockDevice, ...]
-    """From the file system downwards; () for one without a device."""
+    """Block devices from the file system downwards; () for none."""
     commands: tuple[RanCommand, ...] | None = None
-    """In their order; None: not recorded."""
+    """Commands in their order; None: not recorded."""
     files: tuple[str, ...] = ()
-    """Its files of raw output."""
+    """Names of its files of raw output."""
 
 
 def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
@@ -67,7 +67,7 @@ def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
 
 
 def commands_text(commands: Sequence[RanCommand]) -> str:
-    """Return commands as TrialFiles.COMMANDS holds them."""
+    """Return the text of a file TrialFiles.COMMANDS."""
     return json.dumps([asdict(command) for command in commands], indent=1)
 
 
@@ -96,31 +96,31 @@ def block_devices(evidence: Mapping[str, str]) -> list[BlockDevice]:
     """Return the devices of `device_chain`, each with the settings of its queue where they were recorded."""
     files = {"evidence.txt": evidence[_BELOW]} if _BELOW in evidence else evidence
     parts, below = parts_by_heading(files["evidence.txt"]), _below(files)
-    mounted = {line.device: line.source.removeprefix("/dev/") for line in mount_lines(parts.get("mountinfo", ""))}
+    sources = {line.device: line.source.removeprefix("/dev/") for line in mount_lines(parts.get("mountinfo", ""))}
     chain = device_chain(files)
     if not chain:
         return []
     first = BlockDevice(chain[0], parts.get("name", "").strip() or chain[0], *_queue(settings(files)))
-    return [first, *(below.get(number, BlockDevice(number, mounted.get(number, number))) for number in chain[1:])]
+    return [first, *(below.get(number, BlockDevice(number, sources.get(number, number))) for number in chain[1:])]
 
 
 def _queue(settings_of: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """Scheduler and read-ahead (kernel: ABI/stable/sysfs-block) of the device whose settings were read. One without
-    requests to order (zram, device mapper) shows no scheduler."""
+    """Return scheduler and read-ahead in bytes (kernel: ABI/stable/sysfs-block) from the settings of a device. One
+    without requests to order (zram, device mapper) shows no scheduler."""
     by_name = {path.rpartition("/queue/")[2]: text for path, text in settings_of.items() if "/queue/" in path}
     ahead = _bytes(by_name.get("read_ahead_kb", ""))
     return _active(by_name.get("scheduler", "" if ahead is None else "none")), ahead
 
 
 def _below(evidence: Mapping[str, str]) -> dict[Device, BlockDevice]:
-    """Return the device that holds the image of a loop device: its number, name, read-ahead and schedulers, between
-    tabs."""
+    """Return the device that holds the image of a loop device, by its number. A line has number, name, read-ahead in
+    KiB and schedulers, between tabs."""
     rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("below", "").splitlines()]
     return {row[0]: BlockDevice(row[0], row[1], _active(row[3]), _bytes(row[2])) for row in rows if len(row) == 4}
 
 
 def _active(schedulers: str) -> str | None:
-    """'[none] mq-deadline' has the one in use between brackets; a queue that knows one only has none."""
+    """Return the active one of schedulers such as '[none] mq-deadline'; a queue with a single one has no brackets."""
     inside = schedulers.partition("[")[2].partition("]")[0]
     return inside or schedulers.strip() or None
 

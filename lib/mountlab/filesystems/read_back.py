@@ -1,4 +1,4 @@
-"""What was asked of a file system, and of what it lies on, against what the kernel says: for runner and report."""
+"""The requested options of a file system and its backing against the kernel's report, for runner and report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mountlab.filesystems.superblock import proved_by_difference
 
 
 def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> list[OptionEvidence]:
-    """Return every option of `fs`, and of what lies below it, in the order in which they were asked for.
+    """Return every option of `fs`, and of the file system and devices below it, in the order of the sweep.
 
     `control`: the files of the same file system made without options, where there is one.
     """
@@ -45,12 +45,12 @@ def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:
 
 
 def ineffective(rows: list[OptionEvidence]) -> list[OptionEvidence]:
-    """Return those that the kernel ignored or changed, or that do nothing here."""
+    """Return the rows of options that the kernel ignored or changed, or that have no effect here."""
     return [row for row in rows if row.state in NOT_IN_EFFECT]
 
 
-def became(row: OptionEvidence) -> str:
-    """Return what became of an option that is not in effect, to follow its name."""
+def outcome_text(row: OptionEvidence) -> str:
+    """Return a predicate for the name of an option that is not in effect: 'was ignored'."""
     return "is shown, but without effect here" if row.state == "without effect" else f"was {row.state}"
 
 

@@ -16,7 +16,7 @@ from mountlab.filesystems.evidence import (
     mount_of,
     mount_options,
     through_cache_below,
-    unseen,
+    uncounted_reason,
     zeroed_at_once,
 )
 from mountlab.results.figures import RunFigures
@@ -60,7 +60,7 @@ def read_evidence(
         facts=figures.info.facts,
         in_effect={name: {**mount_options(files), **ext4_options(files)} for name, files in by_filesystem.items()},
         fstypes={name: mount_of(files).fstype for name, files in by_filesystem.items()},
-        unseen={name: why for name, files in by_filesystem.items() if (why := unseen(files))},
+        unseen={name: why for name, files in by_filesystem.items() if (why := uncounted_reason(files))},
         zeroes={name: size for name, files in by_filesystem.items() if (size := zeroed_at_once(files)) is not None},
         answer_metrics=figures.answers,
         altered=figures.info.accepted(),

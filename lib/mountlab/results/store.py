@@ -36,7 +36,7 @@ from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import Setup
-from mountlab.filesystems.read_back import became, ineffective
+from mountlab.filesystems.read_back import ineffective, outcome_text
 from mountlab.results import derived
 from mountlab.results import raw as raw_output
 from mountlab.results import why as why_files
@@ -238,7 +238,7 @@ def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
             allowed="a file system with a trial that is ok",
         )
     wrong = [row for row in ineffective(run.options) if row.filesystem == filesystem]
-    return [f"{row.option} {became(row)} (the kernel says {row.kernel_says})" for row in wrong]
+    return [f"{row.option} {outcome_text(row)} (the kernel says {row.kernel_says})" for row in wrong]
 
 
 def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:

@@ -24,7 +24,7 @@ from mountlab.core.frames import pd
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.model import Trial
 from mountlab.core.trial_files import TrialFiles
-from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading, unseen
+from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading, uncounted_reason
 from mountlab.results import derived
 from mountlab.results.raw import text_files
 from mountlab.results.stamp import FIGURES, truth_bytes
@@ -195,7 +195,7 @@ def _devices(raw: Path, trial: Trial) -> list[tuple[int, int]] | None:
         return None
     number = file_system_device(evidence)
     if number.startswith("0:"):
-        return None if unseen(evidence) else []
+        return None if uncounted_reason(evidence) else []
     before = _text(raw / trial.trial_id / TrialFiles.BEFORE) or ""
     return [_pair(number), *(_pair(each) for each in _disks(number, disk_rows(parts_by_heading(before))))]
 
