@@ -180,7 +180,7 @@ def _read_quickly(data: bytes) -> list[Measurement] | None:
         return None
     try:
         report = decode_json(data)
-        fio_json.check_torn(report, lambda key: data.count(key.encode()))
+        fio_json.check_torn(report, data)
         rows = fio_json.measurements(report)
     except (ValueError, TrialError):
         return None  # read line by line, for an error that says where

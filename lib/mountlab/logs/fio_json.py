@@ -6,7 +6,7 @@ fio 2 counts latencies in microseconds, bandwidth in KiB/s and, before 2.18 or s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ _PLACES = 6
 """Behind the point of each fraction; two of them before 2.20 or so."""
 _ROUNDING = 0.02
 _ONCE_A_JOB = ("jobname", "usr_cpu", "ctx", "majf")
+_WRITTEN_ONCE_A_JOB = re.compile(f'"({"|".join(_ONCE_A_JOB)})"'.encode())
 _SHARE = 0.99
 _UNKNOWN_AMOUNT = (
     "bsrange", "bssplit", "exitall", "exitall_on_error", "experimental_verify", "filename", "filesize", "fill_device",
@@ -85,19 +86,18 @@ def decode(text: str, before: int = 0) -> Any:
         error.where = f"line {int(line[1]) + before}" if line else f"line {before + 1}"
         error.allowed = "JSON as fio prints it, from its first brace to its last: not cut off, and without comments"
         raise
-    check_torn(report, text.count)
+    check_torn(report, text.encode(errors="replace"))
     return report
 
 
-def check_torn(report: Any, count: Callable[[str], int]) -> None:
+def check_torn(report: Any, data: bytes) -> None:
     """Raise ParseError where lines between jobs are lost, so that one job has the keys of two: JSON keeps the last.
-
-    `count` says how often a text stands in the report.
-    """
+    `data`: the report as it is written."""
     jobs = report.get("jobs", report.get("client_stats")) if isinstance(report, dict) else None
     number = len(jobs) if isinstance(jobs, list) else 0
+    written = _WRITTEN_ONCE_A_JOB.findall(data)
     for key in _ONCE_A_JOB:
-        times = count(f'"{key}"')
+        times = written.count(key.encode())
         if times not in (0, number):
             raise ParseError(
                 "lines of fio's report are missing", got=f"{times} x {key}", allowed=f"{number}, one a job"

@@ -11,11 +11,11 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import accumulate, compress
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from mountlab.core.errors import ParseError
 from mountlab.core.units import NS_PER_S
@@ -78,8 +78,8 @@ def middle(ns: int) -> int:
 def count(latencies_ns: Iterable[int]) -> Histogram:
     """Return the histogram that fio would keep of these latencies."""
     latencies = list(latencies_ns)
-    found = Counter(map(middle, latencies))
-    return _sorted(found, min(latencies), max(latencies)) if latencies else Histogram({})
+    counts = _in_order(Counter(map(middle, latencies)))
+    return Histogram(counts, min(latencies), max(latencies)) if latencies else Histogram({})
 
 
 def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
@@ -92,20 +92,21 @@ def read_bins(section: Mapping[str, Any], *, where: str) -> Histogram | None:
     bins = section.get("bins")
     if not isinstance(bins, dict) or not bins:
         return None
-    found = _as_fio_writes(bins) or _sorted({_bin(key, where): _count(number, where) for key, number in bins.items()})
-    stated = section.get("N", found.total)
-    if len(found.counts) != len(bins) or not stated <= found.total <= (1 + _IN_FLIGHT) * stated:
+    counts = _as_fio_writes(bins) or _in_order({_bin(key, where): _count(ios, where) for key, ios in bins.items()})
+    total = sum(counts.values())
+    stated = section.get("N", total)
+    if len(counts) != len(bins) or not stated <= total <= (1 + _IN_FLIGHT) * stated:
         raise ParseError(
             "the bins of the histogram are not whole",
             where=f"{where}.bins",
-            got=f"{found.total} I/Os in {len(bins)} bins",
+            got=f"{total} I/Os in {len(bins)} bins",
             allowed=f"{section.get('N')} I/Os, each bin once",
         )
-    return _bounded(found, section.get("min"), section.get("max"))
+    return Histogram(counts, *_bounds(counts, section.get("min"), section.get("max")))
 
 
-def _as_fio_writes(bins: Mapping[Any, Any]) -> Histogram | None:
-    """Return the histogram of bins in rising order; None where one has another name, order or count than fio gives.
+def _as_fio_writes(bins: Mapping[Any, Any]) -> dict[int, int] | None:
+    """Return the counts of bins in rising order; None where one has another name, order or count than fio gives.
 
     A report has hundreds of bins: to check each by itself took most of the time of reading a log.
     """
@@ -114,9 +115,9 @@ def _as_fio_writes(bins: Mapping[Any, Any]) -> Histogram | None:
         ns = list(map(_names().__getitem__, bins))
     except KeyError:
         return None
-    if ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) >= _MOST_NS:
+    if ns != sorted(ns) or set(map(type, counts)) != {int} or min(counts) < 0 or sum(counts) >= _MOST_NS:
         return None
-    return Histogram(dict(zip(ns, counts, strict=True)))
+    return dict(zip(ns, counts, strict=True))
 
 
 @cache
@@ -129,13 +130,15 @@ def _names() -> dict[str, int]:
     return names
 
 
-def _bounded(found: Histogram, least: object, most: object) -> Histogram:
-    """With the shortest and the longest latency, where they are those of the first and the last bin."""
-    filled = found.filled
-    if not filled or not isinstance(least, int) or not isinstance(most, int):
-        return found
-    known = 0 <= least <= most and (middle(least), middle(most)) == (filled[0], filled[-1])
-    return replace(found, least=least, most=most) if known else found
+def _bounds(counts: dict[int, int], least: object, most: object) -> tuple[float, float]:
+    """Return the shortest and the longest latency, where they are those of the first and the last bin that holds
+    I/Os; else nothing is known."""
+    if isinstance(least, int) and isinstance(most, int) and 0 <= least <= most:
+        first = next(compress(counts, counts.values()), None)
+        last = next(compress(reversed(counts), reversed(counts.values())), None)
+        if (first, last) == (middle(least), middle(most)):
+            return least, most
+    return -math.inf, math.inf
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
@@ -145,7 +148,7 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     for part in parts:
         together.update(part.counts)
     least = min((each.least for each in parts), default=-math.inf)
-    return _sorted(together, least, max((each.most for each in parts), default=math.inf))
+    return Histogram(_in_order(together), least, max((each.most for each in parts), default=math.inf))
 
 
 def enough(ios: float, percent: float) -> bool:
@@ -185,31 +188,15 @@ def percentile_with_step(histogram: Histogram, percent: float) -> tuple[float, f
     if high - low <= 1:
         return (low + high) / 2, step
     begin, end = _score(ranks[at], total), _score(ranks[at + 1], total)
-    own = _Segment(begin, end - begin, low, high)
-    left = right = own.slope
+    wide = end - begin
+    left = right = slope = (high - low) / wide if wide else 0.0
     if at > 0 and (before := _edges(histogram, filled[at - 1]))[1] >= low:
-        score = _score(ranks[at - 1], total)
-        left = _slope(_Segment(score, begin - score, *before), own)
+        left = _slope(begin - _score(ranks[at - 1], total), before[1] - before[0], wide, high - low)
     if at + 1 < len(filled) and (after := _edges(histogram, filled[at + 1]))[0] <= high:
-        right = _slope(own, _Segment(end, _score(ranks[at + 2], total) - end, *after))
-    x = (_score(rank, total) - begin) / own.wide if own.wide else 0.5
-    bend = own.wide * ((left - own.slope) * (1 - x) + (own.slope - right) * x)
+        right = _slope(wide, high - low, _score(ranks[at + 2], total) - end, after[1] - after[0])
+    x = (_score(rank, total) - begin) / wide if wide else 0.5
+    bend = wide * ((left - slope) * (1 - x) + (slope - right) * x)
     return low + x * (high - low) + x * (1 - x) * bend, step
-
-
-class _Segment(NamedTuple):
-    """A bin as a piece of the curve of latency over normal score."""
-
-    score: float
-    """Of its lower edge."""
-    wide: float
-    """To that of its upper edge."""
-    low: float
-    high: float
-
-    @property
-    def slope(self) -> float:
-        return (self.high - self.low) / self.wide if self.wide else 0.0
 
 
 def _edges(histogram: Histogram, ns: int) -> tuple[float, float]:
@@ -223,12 +210,13 @@ def _score(rank: float, total: int) -> float:
     return _NORMAL.inv_cdf(min(max(rank, 0.5), total - 0.5) / total)
 
 
-def _slope(before: _Segment, after: _Segment) -> float:
-    """At the edge between two segments: the weighted harmonic mean of their slopes, which keeps the curve monotone."""
-    if not before.slope or not after.slope:
+def _slope(wide: float, rise: float, next_wide: float, next_rise: float) -> float:
+    """At the edge between two bins, so wide in normal scores and so many ns apart from edge to edge: the weighted
+    harmonic mean of their slopes, which keeps the curve monotone."""
+    if not (wide and rise and next_wide and next_rise):
         return 0.0
-    first, second = 2 * after.wide + before.wide, after.wide + 2 * before.wide
-    return (first + second) / (first / before.slope + second / after.slope)
+    first, second = 2 * next_wide + wide, next_wide + 2 * wide
+    return (first + second) / (first / (rise / wide) + second / (next_rise / next_wide))
 
 
 def distribution(histogram: Histogram) -> tuple[tuple[float, float], ...]:
@@ -245,8 +233,8 @@ def distribution(histogram: Histogram) -> tuple[tuple[float, float], ...]:
     return tuple(points)
 
 
-def _sorted(counts: Mapping[int, int], least: float = -math.inf, most: float = math.inf) -> Histogram:
-    return Histogram(dict(sorted(counts.items())), least, most)
+def _in_order(counts: Mapping[int, int]) -> dict[int, int]:
+    return dict(sorted(counts.items()))
 
 
 def _bin(key: object, where: str) -> int:
