@@ -22,13 +22,15 @@ from mountlab.core.errors import (
     TrialError,
     in_one_line,
 )
+from mountlab.outcome import judging
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.outcome.consequences import CellEnds, Consequence, consequence_of
-from mountlab.outcome.judging import Outcome
+from mountlab.outcome.judging import Outcome, ScriptExit, judge
 from mountlab.sweep.plan import PlannedTrial
 from programs import program
 from repetition import others_long
 from sweep.test_trial_script import Machine, left, opened
+from sweeps import sweep
 
 GOOD = f"exec {shutil.which('dd')} if=/dev/zero of=/dev/null bs=64K count=2"
 """What the tool is otherwise: dd, and not that of busybox, which tells no time."""
@@ -130,6 +132,25 @@ def test_of_a_directory_that_floods_the_beginning_comes_back(machine: Machine, p
     assert "left more than 64.0 MiB beside its output" in outcome.reason
     assert sum(map(len, outcome.files.values())) <= LARGEST_ARCHIVE
     the_next_is_fine(machine, planned)
+
+
+def test_a_trial_may_leave_as_much_as_the_limits_say_and_not_a_byte_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "LARGEST_OUTPUT", 8)
+    monkeypatch.setattr(judging, "LARGEST_ARCHIVE", 100)
+    (workload,) = sweep().sweep.workloads
+
+    def judged(archive: int = 100, **files: bytes) -> Outcome:
+        files = {"exit_status": b"0\n", "stdout": b"", "stderr": b"", **files}
+        ended = ScriptExit(exit_status=0, archive=bytes(archive), error_text="")
+        return judge(workload, files, ended, timeout_s=60, parse=lambda *_: ())
+
+    for name in ("stdout", "stderr", "prepare.log"):
+        assert judged(**{name: bytes(8)}).status == "ok"
+        assert "printed without end" in judged(**{name: bytes(9)}).reason
+    assert judged(100, a=bytes(50)).status == "ok"
+    left = judged(101, a=bytes(1), b=bytes(30), c=bytes(20), d=bytes(50)).error
+    assert left is not None
+    assert [part.partition(":")[0] for part in left.got.split(", ")] == ["d", "b", "c"]
 
 
 HANGS = {

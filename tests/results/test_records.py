@@ -6,10 +6,11 @@ import json
 import shutil
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mountlab.analysis.run_view import TrialRecord
-from mountlab.core import disk
+from mountlab.core import chain, disk
 from mountlab.core.errors import ParseError
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.evidence import DeviceBytes, device_traffic
@@ -88,3 +89,25 @@ def test_the_file_holds_of_every_trial_what_its_raw_output_says(tmp_path: Path) 
     filled = {field.name for record in found.values() for field in fields(record) if getattr(record, field.name)}
     assert {"measurements", "around", "memory", "bandwidth", "argv", "before", "files", "detail"} <= filled
     assert all(record.measurements for record in found.values())
+
+
+def test_a_record_holds_while_parsers_run_line_and_raw_output_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = read_as_it_is(disk.ROOT / "results" / "tour")
+    name, other = journal.trials[0].trial_id, "0" * 64
+    now = records.made_from(journal)
+
+    def made(**changes: Any) -> str:
+        return records.made_from(replace(journal, **changes))[name]
+
+    altered = made(raw={**journal.raw, name: other})
+    accepted = made(record={**journal.record, chain.ALTERED: [{"raw": {name: other}}]})
+    line = made(lines=[journal.lines[0] + b" ", *journal.lines[1:]])
+    another = made(record={**journal.record, chain.KEY: other})
+    assert accepted == altered
+    assert len({now[name], altered, line, another}) == 4
+    assert made(lines=[journal.lines[0], *(each + b" " for each in journal.lines[1:])]) == now[name]
+    for parsers in ("FIGURES", "RECORDS"):
+        with monkeypatch.context() as newer:
+            newer.setattr(records, parsers, 99)
+            assert made() != now[name], parsers
+    assert records.made_from(replace(journal, record={})) == {}

@@ -30,7 +30,8 @@ def _plain_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
             for member in tar:
                 name = member.name.removeprefix("./")
-                if member.isfile() and "/" not in name and name not in ("", "..") and (data := tar.extractfile(member)):
+                plain = member.isfile() and "/" not in name and name not in ("", ".", "..")
+                if plain and (data := tar.extractfile(member)):
                     yield name, data.read()
     except tarfile.TarError:
         return
