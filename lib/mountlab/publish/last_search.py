@@ -15,7 +15,8 @@ from mountlab.publish.bundle import DESCRIPTION, ENTRY
 from mountlab.publish.decoded import COMPRESSED, DecodedText, decoded_texts, unpacked
 from mountlab.publish.identities.pages import texts_of_notebook, texts_of_page
 from mountlab.publish.identities.pseudonyms import KINDS, Found, Pseudonyms
-from mountlab.publish.secret_forms import secrets_in
+from mountlab.publish.secret_forms import expressions, secrets_in
+from mountlab.publish.sieve import Sieve
 
 _SAYS_AUTHORS = ("index.html", "README.md", "LICENSE", "CITATION.cff", "ro-crate-metadata.json", DESCRIPTION, ENTRY)
 """Files in which the author and the title stand, which are as they were given."""
@@ -44,37 +45,58 @@ class Leak:
         return f"{self.place}: {self.what} ({self.fingerprint})"
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """A text that is searched, decoded, and the file in which it stands."""
+
+    file: str
+    decoded: DecodedText
+    whole: str = ""
+    """The whole file, where its lines are not those of the text."""
+    is_name: bool = False
+    """Whether it is the file's name, and not its content."""
+
+
 def search(files: Mapping[str, Path], names: Pseudonyms | None, given: Sequence[str]) -> Iterator[Leak]:
     """Yield every leak of a bundle, once for each line. `given`: title and authors, which are as they are wished.
 
     Without `names` identities are kept, and only secrets are searched for.
     """
-    decoded_words, wished = set[tuple[str, str]](), " ".join(given).lower()
+    wished, leaks = " ".join(given).lower(), list[Leak]()
+    sieve = Sieve((*expressions(), *(names.expressions() if names else ())))
+    pieces = _pieces(files, with_names=names is not None)
+    for piece, may_leak in sieve.sift(pieces, lambda piece: piece.decoded.text.encode(errors="surrogatepass")):
+        if may_leak or piece.decoded.is_word:
+            leaks += _in_piece(piece, names, wished if piece.file in _SAYS_AUTHORS else "")
+    yield from dict.fromkeys(leaks)
+
+
+def _pieces(files: Mapping[str, Path], *, with_names: bool) -> Iterator[_Piece]:
+    decoded_words = set[tuple[str, str]]()
     for name, path in files.items():
-        if not name.startswith(_SAME_IN_EVERY_BUNDLE):
-            allowed = wished if name in _SAYS_AUTHORS else ""
-            yield from dict.fromkeys(_in_file(name, path, names, allowed, decoded_words))
-
-
-def _in_file(
-    name: str, path: Path, names: Pseudonyms | None, allowed: str, decoded_words: set[tuple[str, str]]
-) -> Iterator[Leak]:
-    if names:
+        if name.startswith(_SAME_IN_EVERY_BUNDLE):
+            continue
         of_run = name if "/raw/" in name else name.rpartition("/")[0]  # other last parts are the same in every bundle
-        for decoded in decoded_texts(of_run, decoded_words):
-            yield from (_identity(name, 0, decoded, identity) for identity in names.left(decoded.text))
-    is_raw = "/raw/" in name
-    for text, whole in _texts(name, path):
-        for decoded in decoded_texts(text, decoded_words):
-            for secret in secrets_in(decoded.text) if decoded.is_clear else ():
-                line = _line(decoded, secret.start, secret.value, whole)
-                yield Leak(name, line, _encoded(secret.kind, decoded), _fingerprint(secret.kind, secret.value), True)
-            for identity in _identities(decoded, names, is_raw) if names else ():
-                if identity.value.lower() not in allowed:
-                    yield _identity(name, _line(decoded, identity.start, identity.value, whole), decoded, identity)
+        for decoded in decoded_texts(of_run, decoded_words) if with_names else ():
+            yield _Piece(name, decoded, is_name=True)
+        for text, whole in _texts(name, path):
+            yield from (_Piece(name, decoded, whole) for decoded in decoded_texts(text, decoded_words))
 
 
-def _identities(decoded: DecodedText, names: Pseudonyms, is_raw: bool) -> Iterator[Found]:
+def _in_piece(piece: _Piece, names: Pseudonyms | None, allowed: str) -> Iterator[Leak]:
+    name, decoded, whole = piece.file, piece.decoded, piece.whole
+    if piece.is_name:
+        yield from (_identity(name, 0, decoded, identity) for identity in (names.left(decoded.text) if names else ()))
+        return
+    for secret in secrets_in(decoded.text) if decoded.is_clear else ():
+        line = _line(decoded, secret.start, secret.value, whole)
+        yield Leak(name, line, _encoded(secret.kind, decoded), _fingerprint(secret.kind, secret.value), True)
+    for identity in _identities(decoded, names, is_raw="/raw/" in name) if names else ():
+        if identity.value.lower() not in allowed:
+            yield _identity(name, _line(decoded, identity.start, identity.value, whole), decoded, identity)
+
+
+def _identities(decoded: DecodedText, names: Pseudonyms, *, is_raw: bool) -> Iterator[Found]:
     """Yield what is left in a text: known values, in raw output and in decoded words also what has the form of an
     address or an id, and a decoded word that is a name as a whole. By chance only short names are in a word."""
     patterns = is_raw or (decoded.is_word and decoded.is_clear)

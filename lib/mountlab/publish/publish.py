@@ -14,7 +14,7 @@ import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -37,6 +37,7 @@ from mountlab.publish.identities.pages import page_with
 from mountlab.publish.identities.pseudonyms import Pseudonyms
 from mountlab.publish.last_search import Leak, search
 from mountlab.publish.seal_again import seal_again
+from mountlab.publish.sieve import Sieve
 from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
 from mountlab.results import records, store, tables, why, writer
@@ -212,9 +213,10 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     _put(copy / "trials.jsonl", "".join(f"{json.dumps(value(json.loads(line)))}\n" for line in lines))
     if (run.path / "exclude.yml").exists():
         _put(copy / "exclude.yml", (names.text if names else str)((run.path / "exclude.yml").read_text()))
-    for file in _published_files(run.path / "raw") if names else _files(run.path / "raw"):
+    raw = run.path / "raw"
+    for file, content in _replaced(_published_files(raw), names) if names else _as_they_are(_files(raw)):
         name = _name(run.path, file)
-        _put(copy / (names.text(name) if names else name), _content(file, names))
+        _put(copy / (names.text(name) if names else name), content)
     if names:
         # What the traces of a run explain stands in their place: they cannot be searched for identities.
         for trial_id, explained in run.explained().items():
@@ -224,10 +226,17 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
     return copy
 
 
-def _content(file: Path, names: Pseudonyms | None) -> bytes:
-    data = file.read_bytes()
-    if names is None:
-        return data
+def _as_they_are(files: Iterable[Path]) -> Iterator[tuple[Path, bytes]]:
+    return ((file, file.read_bytes()) for file in files)
+
+
+def _replaced(files: Iterable[Path], names: Pseudonyms) -> Iterator[tuple[Path, bytes]]:
+    """Yield files and their contents with identities replaced."""
+    for (file, data), may_tell in Sieve(names.expressions()).sift(_as_they_are(files), lambda read: read[1]):
+        yield file, _content(file, data, names, may_tell=may_tell)
+
+
+def _content(file: Path, data: bytes, names: Pseudonyms, *, may_tell: bool) -> bytes:
     if data.startswith(COMPRESSED):
         if _NUMBERS.fullmatch(b"".join(unpacked(data, disk.path_text(file)))):
             return data
@@ -239,7 +248,7 @@ def _content(file: Path, names: Pseudonyms | None) -> bytes:
     if file.name in _COMMANDS:
         with suppress(ValueError, RecursionError):  # not as we wrote it
             return json.dumps(names.value(json.loads(data))).encode()
-    return names.data(data)
+    return names.data(data) if may_tell else data
 
 
 _NUMBERS = re.compile(rb"[\d,\s]*")

@@ -67,6 +67,13 @@ def secrets_in(text: str) -> Iterator[Secret]:
     yield from _by_name(text)
 
 
+def expressions() -> list[re.Pattern[str]]:
+    """Return expressions one of which matches in each text that holds a secret."""
+    of_library = [regex for detector in _detectors() for regex in detector.denylist]
+    others = [re.compile(form) for forms in _OTHER_FORMS.values() for form in forms]
+    return [*of_library, *others, re.compile("|".join(_KEYWORDS), re.IGNORECASE)]
+
+
 @cache
 def _detectors() -> tuple[RegexBasedDetector, ...]:
     kinds: list[type[Any]] = list(plugins().values())

@@ -14,6 +14,7 @@ from mountlab.core.mountinfo import MountLine, mount_lines
 from mountlab.core.run_info import RunInfo
 from mountlab.publish.identities.names import OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS
 from mountlab.publish.identities.patterns import PATTERNS, is_address
+from mountlab.publish.sieve import Sieve
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,14 @@ def run_identities(info: RunInfo, texts: Iterable[str]) -> list[Identity]:
     for parameters in (info.parameters, *(extension.parameters for extension in info.extensions)):
         identities += _of_parameters(parameters)
     root = info.facts.storage.mount_root or "/var/tmp/mountlab"  # noqa: S108  # a name to be left alone, no file
-    for text in texts:
+    sieve = Sieve(pattern.for_sieve for pattern in _TELLING)
+    for text, may_tell in sieve.sift(texts, lambda text: text.encode(errors="surrogateescape")):
         identities += (
             identity
             for identity in _of_mounts(text)
             if not (identity.kind == "place" and identity.value.startswith(root))
         )
-        identities += _of_forms(text)
+        identities += _of_forms(text) if may_tell else ()
     return list(dict.fromkeys(identities))
 
 
@@ -133,10 +135,13 @@ def _places(*paths: str | None) -> Iterator[Identity]:
 _KERNEL = re.compile(r"/(?:proc|sys|dev(?!/shm/))(?:/|\Z)")
 
 
+_TELLING = [pattern for pattern in PATTERNS if pattern.tells]
+
+
 def _of_forms(text: str) -> Iterator[Identity]:
     """Yield what is marked as a name or a serial number in one place, and may stand without the mark in another."""
-    for pattern in PATTERNS:
-        for match in pattern.find(text) if pattern.tells else ():
+    for pattern in _TELLING:
+        for match in pattern.find(text):
             names = _NAMES_IN.get(pattern.kind)
             yield from names(match["value"]) if names else [Identity(pattern.kind, match["value"])]
 

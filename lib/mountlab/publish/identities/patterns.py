@@ -31,19 +31,26 @@ class Pattern:
     is fast."""
     tells: bool = False
     """Whether what it finds may stand elsewhere in no such form."""
+    at_least: str = ""
+    """An expression that every match has in it, for a sieve, to which this one says nothing without its lookahead."""
 
     def find(self, text: str) -> Iterator[re.Match[str]]:
         """Yield every match that is one."""
         if self.may_match(text):
-            yield from filter(self.accept, self._compiled.finditer(text))
+            yield from filter(self.accept, self.compiled.finditer(text))
 
     def may_match(self, text: str) -> bool:
         """Return quickly whether anything in a text can match at all."""
         return self.hint in text if isinstance(self.hint, str) else any(hint in text for hint in self.hint)
 
     @cached_property
-    def _compiled(self) -> re.Pattern[str]:
+    def compiled(self) -> re.Pattern[str]:
         return re.compile(self.regex)
+
+    @property
+    def for_sieve(self) -> re.Pattern[str]:
+        """Return what a sieve is to look for."""
+        return re.compile(self.at_least) if self.at_least else self.compiled
 
 
 def is_address(text: str) -> bool:
@@ -216,7 +223,7 @@ PATTERNS = (
             _is_hardware),
     Pattern("address",
             rf"(?<![\w:.])(?P<value>(?={_HEX}{{0,4}}:{_HEX}{{0,4}}:)[0-9A-Fa-f:.]{{2,45}})(?:%\w+)?(?![\w:])",
-            _is_host_address_6, hint=":"),
+            _is_host_address_6, hint=":", at_least=rf"{_HEX}{{0,4}}:{_HEX}{{0,4}}:"),
     Pattern("address", r"(?<![\w.])(?P<value>\d{1,3}(?:\.\d{1,3}){3})(?!\.?\d)(?![A-Za-z])",
             _is_host_address, hint="."),
     Pattern("address", r"(?<!\w)(?P<value>ip-\d{1,3}(?:-\d{1,3}){3})(?!\d)", hint="ip-"),

@@ -34,6 +34,7 @@ _JOINED = {"host", "domain", "box", "user", "serial", "device"}
 """Kinds of names that file names, LVM and udev write with other marks between their parts: 'my_box' for 'my-box'."""
 _PUBLIC: Mapping[str, frozenset[str]] = {"user": PUBLIC_USERS, "host": PUBLIC_HOSTS, "box": OWN_BOXES}
 _AFTER = r"(?![A-Za-z0-9])"
+_SHORT = 200
 _STRUCTURED = {
     "hostname": "host", "host": "host", "server": "host", "user": "user", "serial": "serial", "box": "box",
     "boxes": "box", "client": "box", "clients": "box",
@@ -79,6 +80,8 @@ class Pseudonyms:
         self._alternatives: dict[str, list[str]] = {"inside": [], "word": [], "exact": [], "path": []}
         self._ordinary: dict[tuple[str, str], Pattern] = {}
         """Kind and word to where it stands as a name."""
+        self._nameless = set[tuple[str, bool]]()
+        """Short texts without a name, and whether patterns were looked for: commands repeat most of their words."""
         listed = list(identities)
         self._taken = {identity.value for identity in listed if _is_placeholder(identity.value)}
         for identity in listed:
@@ -94,6 +97,7 @@ class Pseudonyms:
                 if old != new:
                     self._search_for("box", old, new, "inside")
         self._times.clear()
+        self._nameless.clear()
         self._all_forms = self._compile()
 
     # --- what is looked for -------------------------------------------------------------------------------------------
@@ -185,6 +189,14 @@ class Pseudonyms:
 
     def text(self, text: str, *, patterns: bool = True) -> str:
         """Return a text with every identity replaced; without `patterns` only those that are known."""
+        if (text, patterns) not in self._nameless:
+            replaced = self._replaced(text, patterns=patterns)
+            if replaced != text or len(text) > _SHORT:
+                return replaced
+            self._nameless.add((text, patterns))
+        return text
+
+    def _replaced(self, text: str, *, patterns: bool) -> str:
         lowered = text.lower()
         if self._all_forms and any(piece in lowered for piece in self._pieces):
             text = self._all_forms.sub(self._replacement, text)
@@ -221,6 +233,11 @@ class Pseudonyms:
             done = match.end("value")
             self._times[pattern.kind] += 1
         return "".join([*parts, text[done:]]) if parts else text
+
+    def expressions(self) -> list[re.Pattern[str]]:
+        """Return expressions one of which matches in each text that holds an identity."""
+        known = [self._all_forms] if self._all_forms else []
+        return [*known, *(pattern.for_sieve for pattern in (*self._ordinary.values(), *PATTERNS))]
 
     def data(self, data: bytes) -> bytes:
         """Return the content of a file, in whatever encoding: what is no UTF-8 stays byte for byte."""
