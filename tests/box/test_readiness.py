@@ -13,11 +13,11 @@ from facts import known
 from mountlab.box import leftovers, readiness
 from mountlab.box.leftovers import Leftover
 from mountlab.box.readiness import CheckRow
-from mountlab.box.roots import OPEN
 from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
 from mountlab.core.model import Box, Program, ScratchDevice
 from mountlab.core.shell import script_argv, script_text
+from mountlab.filesystems.directory import OPEN
 from mountlab.filesystems.nfs import Nfs
 from rows import every_row
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from mountlab.box import roots
 from mountlab.box.leftovers import Leftover, parse_leftovers, remove_leftovers_argv
-from mountlab.box.roots import OPEN
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.core.model import Box, Filesystem, Lease, Place
 from mountlab.core.shell import script_argv
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.directory import OPEN
 from mountlab.sweep.run_directories import open_run_step
 from programs import program
 from repetition import others_long

@@ -8,9 +8,8 @@ from __future__ import annotations
 from mountlab.box.connection import BoxConnection
 from mountlab.core.errors import BoxInUse, UnsafeError
 from mountlab.core.shell import script_argv
+from mountlab.filesystems.directory import OPEN
 
-OPEN = "open.sh"
-"""Name of the script that opens a run's directories, as an argument of the command."""
 REFUSED, NEXT, KEPT, PRIVATE = "refused: ", "next: ", "kept: ", "private: "
 ALLOWED = (
     "a directory for Mountlab alone: one that does not exist yet, is empty (a mount point too), or holds only what "

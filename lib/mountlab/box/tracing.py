@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from mountlab.box.connection import BoxConnection, Completed
 from mountlab.core.box_facts.rights import SYS_ADMIN
 from mountlab.core.box_facts.surveyed import Surveyed
 from mountlab.core.model import Program, everywhere
 from mountlab.core.shell import script_argv
 from mountlab.tracing.events import EVENTS, missing
+
+if TYPE_CHECKING:  # a report connects to no box, and needs no paramiko
+    from mountlab.box.connection import BoxConnection, Completed
 
 AROUND = "unshare -m --propagation slave"
 """What is mounted for perf is seen by perf alone, and goes with it; what others unmount goes there too."""

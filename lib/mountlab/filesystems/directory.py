@@ -7,6 +7,8 @@ from mountlab.core.model import Filesystem, Place, Program, Step, StepRole
 from mountlab.core.shell import script_text
 from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, OF_ANY_MOUNT, Family, directory_step, timed_step
 
+OPEN = "open.sh"
+"""Name of the script of a run's directories in the argument list of a command."""
 MAKE = """
 umask 077
 printf '%s\\n' "$1" >> "$2/elsewhere" || exit

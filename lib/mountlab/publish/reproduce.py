@@ -37,12 +37,10 @@ from mountlab.report import execute
 from mountlab.report.sentences.comparison import comparison_text
 from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
-from mountlab.results.earlier import runs_differ
 from mountlab.results.journal import read_as_it_is
 from mountlab.results.listing import DAMAGE
 from mountlab.results.store import Run
 from mountlab.results.why import file_of
-from mountlab.runner import workflow
 from mountlab.sweep.sweep_file import Resolved
 
 LARGEST, MOST_FILES = 16 * GIB, 1_000_000
@@ -100,6 +98,9 @@ def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
     """Run each sweep of a bundle on a box of ours, as `mountlab run` does. Yields what the two runs say beside each
     other, and the page that does. Published figures stand in it where this Mountlab has them.
     """
+    from mountlab.results.earlier import runs_differ  # needs DuckDB, and the next one what connects to a box
+    from mountlab.runner import workflow
+
     for path in _runs(place, _description(place)):
         new = workflow.run(sweep_of(path), box=box)
         execute.write_report(new)

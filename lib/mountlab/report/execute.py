@@ -23,7 +23,7 @@ from mountlab.report.html import JUPYTERLAB_STYLE, Html, with_links_beside
 from mountlab.report.kernels import Kernels, own_loop, prepare
 from mountlab.report.outline import without_empty_parts
 from mountlab.report.page import TEMPLATE, page
-from mountlab.results import earlier, find, listing, paths, store, tables
+from mountlab.results import find, listing, paths, store, tables
 from mountlab.results.info import read_info
 from mountlab.results.lock import alone, held
 from mountlab.results.plain_files import refuse_others
@@ -75,6 +75,7 @@ def write_comparison(
     run, and why. `runs_differ`: by how much, where that is stated. Raises as `write_report` does, and PlanError for
     runs that cannot be compared."""
     from mountlab.report.views import comparison  # draws, which takes half a second to import
+    from mountlab.results import earlier  # and this one asks DuckDB
 
     requested = [path.resolve() for path in run_paths]
     names = [read_info(path).run_id for path in requested]

@@ -22,6 +22,8 @@ from typing import Any
 IDLE_S = 60.0
 _OF_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """With these no import starts a thread: a fork would lose it, and Python 3.12 and later warn of that."""
+_GARBAGE = 100_000
+"""So many objects are made before a kernel looks for garbage: with Python's 700 it takes a twelfth of a report."""
 _IMPORTED = (
     "ipykernel.kernelapp", "ipykernel.debugger", "ipykernel.ipkernel", "ipykernel.zmqshell", "mountlab.report.sections",
     "mountlab.results.store", "matplotlib.backends.backend_svg", "pyarrow.pandas_compat", "pyarrow.parquet",
@@ -33,10 +35,12 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # else the debugger of ipykernel warns
     os.environ |= _OF_ONE_THREAD
+    gc.disable()  # imports leave no garbage
     for name in _IMPORTED:
         import_module(name)
-    gc.collect()
     gc.freeze()  # what is imported stays: no kernel looks through it
+    gc.enable()
+    gc.set_threshold(_GARBAGE)
     while (line := _next_order()) and _ran(json.loads(line)):
         pass
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from mountlab.box import roots
 from mountlab.box.connection import BoxConnection, Completed, command_text
 from mountlab.box.leftovers import kill_run
-from mountlab.box.roots import OPEN
 from mountlab.core.errors import KERNEL, BoxRestarted, BoxTimeout, CommandError, LeftoverError, UnsafeError
 from mountlab.core.model import Box, Step
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.backing import DETACH
+from mountlab.filesystems.directory import OPEN
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import GUARD, REFUSED, formatted, permitting, read_refusal
 from mountlab.filesystems.making import TIMED, RanCommand, ran_command

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mountlab.box.roots import OPEN
 from mountlab.core.model import Lease, Step
 from mountlab.core.shell import script_argv
+from mountlab.filesystems.directory import OPEN
 
 
 def open_run_step(lease: Lease) -> Step:
