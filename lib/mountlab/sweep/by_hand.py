@@ -1,5 +1,5 @@
-"""The sweep of a box that is used by hand: it begins empty, and each file system and each workload that is asked for
-joins it. What was asked for is read by the rules of a sweep file, and gets the same errors."""
+"""The sweep of a box that is used by hand: it begins empty, and each requested file system and workload joins it.
+Requests are read by the rules of a sweep file, and get the same errors."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ QUESTION = "What do trials by hand show?"
 IMAGE = "1GiB"
 """The loop image of a file system for which no device is named."""
 NOT_BY_HAND = ("repeats", "until", "warmup", "fresh_filesystem", "explain")
-"""Keys of a design that say what comes when: by hand that is what is asked for."""
+"""Keys of a design that plan the order of trials: by hand a person chooses it."""
 _BACKINGS = {"image", "device", "zram", "pmbd"}
 _ANY_FILESYSTEM, _ANY_WORKLOAD = {"any": {"type": "dir"}}, {"any": {"tool": "dd", "direction": "write", "count": 1}}
-"""What takes the place of a section that is still empty."""
+"""Entries in the place of a section that is still empty."""
 _LONGEST_NAME = 50
 
 
 @dataclass(frozen=True)
 class HandSweep:
-    """What was asked for on one box so far."""
+    """The file systems and workloads that were requested on one box so far."""
 
     box: str
     question: str
     design: Raw
     baseline: str | None = None
     read: Reader | None = None
-    """Gives the text of a file that a workload names."""
+    """Returns the text of a file that a workload names."""
     filesystems: Mapping[str, Raw] = field(default_factory=dict)
     workloads: Mapping[str, Raw] = field(default_factory=dict)
     pairs: frozenset[tuple[str, str]] = frozenset()
@@ -49,31 +49,31 @@ class HandSweep:
 
     @property
     def where(self) -> str:
-        """What errors name as the place of what is wrong."""
+        """The place that errors name."""
         return f'mountlab.box("{self.box}")'
 
     @property
     def parameters(self) -> Raw:
-        """As the sweep file that asks for the same."""
+        """The mapping of a sweep file that requests the same."""
         filesystems, workloads = self._with_trials()
         pairs = [(filesystem, workload) for filesystem in filesystems for workload in workloads]
-        without = [{"filesystem": a, "workload": b} for a, b in pairs if (a, b) not in self.pairs]
-        rest: Raw = {"exclude": without} if without else {}
+        excluded = [{"filesystem": a, "workload": b} for a, b in pairs if (a, b) not in self.pairs]
+        rest: Raw = {"exclude": excluded} if excluded else {}
         rest |= {"baseline": self.baseline} if self._has_baseline() else {}
         return {**self._head, "filesystems": filesystems, "workloads": workloads, **rest}
 
     @property
     def _head(self) -> Raw:
-        own = {"repeats": self.blocks, "warmup": 0, "fresh_filesystem": "block" if self.remade else "never"}
-        return {"name": NAME, "question": self.question, "box": self.box, "design": {**self.design, **own}}
+        design = {"repeats": self.blocks, "warmup": 0, "fresh_filesystem": "block" if self.remade else "never"}
+        return {"name": NAME, "question": self.question, "box": self.box, "design": {**self.design, **design}}
 
     def resolved(self) -> Resolved:
-        """The sweep as it is now. Raises ParameterError."""
-        read = resolve(self.parameters, where=self.where)
-        return replace(read, sweep=replace(read.sweep, by_hand=True))
+        """Return the sweep of all requests so far. Raises ParameterError."""
+        resolved_file = resolve(self.parameters, where=self.where)
+        return replace(resolved_file, sweep=replace(resolved_file.sweep, by_hand=True))
 
     def empty(self) -> Sweep:
-        """The sweep before anything was asked for. Raises ParameterError for a wrong question or design."""
+        """Return the sweep before the first request. Raises ParameterError for a wrong question or design."""
         for key in self.design:
             allowed = [name for name in DesignFile.model_fields if name not in NOT_BY_HAND]
             if key not in allowed:
@@ -81,24 +81,24 @@ class HandSweep:
         return replace(self._read(_ANY_FILESYSTEM, _ANY_WORKLOAD).sweep, filesystems=(), workloads=())
 
     def with_filesystem(self, kind: str, name: str, entry: Raw) -> tuple[HandSweep, Filesystem]:
-        """Add a file system: `kind` is its type, `entry` has its other keys. One that was asked for before is the same
-        one. Raises ParameterError."""
+        """Add a file system: `kind` is its type, `entry` has its other keys. An equal request gives the
+        same one. Raises ParameterError."""
         check_type(kind, f"{self.where}: filesystems.{name or kind}.type")
-        given = {"type": kind, **{key: value for key, value in entry.items() if value is not None}}
-        if "image" in FAMILIES[kind].keys and not _BACKINGS & given.keys():
-            given["image"] = IMAGE
-        name = _name_for(given, name, kind, self.filesystems, f"{self.where}: filesystems")
-        (read,) = self._read({name: given}, _ANY_WORKLOAD).sweep.filesystems
-        return replace(self, filesystems={**self.filesystems, name: given}), read
+        request = {"type": kind, **{key: value for key, value in entry.items() if value is not None}}
+        if "image" in FAMILIES[kind].keys and not _BACKINGS & request.keys():
+            request["image"] = IMAGE
+        name = _name_for(request, name, kind, self.filesystems, f"{self.where}: filesystems")
+        (read,) = self._read({name: request}, _ANY_WORKLOAD).sweep.filesystems
+        return replace(self, filesystems={**self.filesystems, name: request}), read
 
     def with_workload(self, filesystem: str, name: str, entry: Raw) -> tuple[HandSweep, tuple[Workload, ...]]:
-        """Add a workload on a file system: `entry` as in a sweep file. One that was asked for before is the same one.
+        """Add a workload on a file system: `entry` as in a sweep file. An equal request gives the same one.
         Raises ParameterError."""
-        given = {key: value for key, value in entry.items() if value is not None}
-        self._check_entry(given)
-        described = name or _described(given)
-        filled = self._read(_ANY_FILESYSTEM, {described: given}).parameters["workloads"][described]
-        name = _name_for(filled, name, described, self.workloads, f"{self.where}: workloads")
+        request = {key: value for key, value in entry.items() if value is not None}
+        self._check_entry(request)
+        description = name or _describe(request)
+        filled = self._read(_ANY_FILESYSTEM, {description: request}).parameters["workloads"][description]
+        name = _name_for(filled, name, description, self.workloads, f"{self.where}: workloads")
         workloads = self._read(_ANY_FILESYSTEM, {name: filled}).sweep.workloads
         return (
             replace(self, workloads={**self.workloads, name: filled}, pairs=self.pairs | {(filesystem, name)}),
@@ -106,7 +106,7 @@ class HandSweep:
         )
 
     def _with_trials(self) -> tuple[Raw, Raw]:
-        """The file systems and the workloads that have a trial."""
+        """Return the file systems and the workloads that have a trial."""
         filesystems, workloads = ({pair[side] for pair in self.pairs} for side in (0, 1))
         return (
             {name: entry for name, entry in self.filesystems.items() if name in filesystems},
@@ -118,7 +118,7 @@ class HandSweep:
         return resolve({**self._head, **parts}, where=self.where, read=self.read)
 
     def _has_baseline(self) -> bool:
-        """Whether there is something to compare with the baseline by now."""
+        """Return whether there is something to compare with the baseline."""
         shared = {workload for filesystem, workload in self.pairs if filesystem == self.baseline}
         return any(filesystem != self.baseline and workload in shared for filesystem, workload in self.pairs)
 
@@ -141,8 +141,8 @@ class HandSweep:
             )
 
 
-def _name_for(entry: Raw, wanted: str, described: str, present: Mapping[str, Raw], where: str) -> str:
-    """The name of an entry: as asked; that of an equal one; or a description, numbered where another one has it."""
+def _name_for(entry: Raw, wanted: str, description: str, present: Mapping[str, Raw], where: str) -> str:
+    """Return the name of an entry: the wanted one; that of an equal entry; or its description, numbered if not free."""
     if wanted:
         if present.get(wanted, entry) != entry:
             raise ParameterError(
@@ -154,12 +154,12 @@ def _name_for(entry: Raw, wanted: str, described: str, present: Mapping[str, Raw
             )
         return wanted
     equal = next((name for name, other in present.items() if other == entry), None)
-    names = (described if number == 1 else f"{described}-{number}" for number in range(1, len(present) + 2))
+    names = (description if number == 1 else f"{description}-{number}" for number in range(1, len(present) + 2))
     return equal or next(name for name in names if name not in present)
 
 
-def _described(entry: Raw) -> str:
-    """'fio-randread-4KiB' for {tool: fio, rw: randread, bs: 4KiB}; a list of levels is left out."""
+def _describe(entry: Raw) -> str:
+    """Return 'fio-randread-4KiB' for {tool: fio, rw: randread, bs: 4KiB}; a list of levels is left out."""
     words = [_word(key, value) for key, value in entry.items() if isinstance(value, str | int | float)]
     text = re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(words))
     return text.strip("-._")[:_LONGEST_NAME].rstrip("-._") or "workload"

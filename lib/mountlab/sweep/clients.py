@@ -28,10 +28,10 @@ class PlannedClient:
     name: str
     lease: Lease
     user: str
-    """Who logs in there."""
+    """The user who logs in there."""
     privileged: bool
     opening: Step | None
-    """The directories of the run on it; None where it is the sweep's own box, which has them already."""
+    """The step that makes the run's directories; None for the sweep's own box, which has them already."""
 
     @property
     def server(self) -> str:
@@ -85,9 +85,9 @@ def _client_mount(client: PlannedClient, fs: Filesystem, place: Place) -> Client
 def endpoints(
     workload: Workload, mounts: tuple[ClientMount, ...], root: str, output: str, seed: int
 ) -> tuple[ClientEndpoint, ...]:
-    """Who drives a trial, each in a directory of its own below that of the trial. `root` is the directory for trials
-    as the box sees it, `output` that of the trial's output, whose name is the trial's and beside which the box that
-    asks has a directory with their sockets; `seed` is that of the block."""
+    """Return the clients that drive a trial, each in a directory of its own below that of the trial. `root` is the
+    directory for trials as the box sees it; `output` that of the trial's output, named by the trial, beside which the
+    box has a directory with their sockets; `seed` is that of the block."""
     roots, trial_id = {mount.client: mount.root for mount in mounts}, output.rpartition("/")[2]
     return tuple(
         ClientEndpoint(
@@ -132,8 +132,8 @@ def _check_shared(sweep: Sweep, workload: Workload) -> None:
 
 
 def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: BoxFacts) -> None:
-    """Rights, and the same programs as on the box that asks: the versions of a protocol must agree, and figures of
-    different programs are not one sample."""
+    """Raise PlanError for a client without rights, or with other programs than the box that asks: the versions of a
+    protocol must agree, and figures of different programs are not one sample."""
     where, client = f"workloads.{workload.name}.clients: {name}", facts.clients.get(name)
     if client is None:
         raise PlanError(f"nothing is known of client {name}", where=where, got="no facts of it")

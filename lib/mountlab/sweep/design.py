@@ -23,7 +23,7 @@ class MountGroup:
     filesystem: Filesystem
     cells: tuple[Cell, ...]
     stage: int = 0
-    """0 of the blocks that the run was begun with, 1 of its first extension."""
+    """Number of the stage: 0 for the blocks that the run was begun with, 1 for its first extension."""
     diagnostic: bool = False
     """Whether it belongs to a diagnostic block."""
 
@@ -61,14 +61,14 @@ def diagnostic_mount_groups(sweep: Sweep, seed: int) -> tuple[MountGroup, ...]:
 
 def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[MountGroup]:
     sweep, ids = stage.sweep, frozenset(stage.cells)
-    for filesystem in _shuffled(sweep.filesystems, rng):
-        waiting = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in ids]
-        cells = _shuffled(waiting, rng)
+    for filesystem in _shuffle(sweep.filesystems, rng):
+        cells = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in ids]
+        cells = _shuffle(cells, rng)
         if sweep.design.fresh_filesystem == "cell":
             yield from (MountGroup(block, block < 1, filesystem, (cell,)) for cell in cells)
         elif cells:
             yield MountGroup(block, block < 1, filesystem, tuple(cells))
 
 
-def _shuffled(items: tuple[T, ...] | list[T], rng: random.Random) -> list[T]:
+def _shuffle(items: tuple[T, ...] | list[T], rng: random.Random) -> list[T]:
     return rng.sample(items, len(items))

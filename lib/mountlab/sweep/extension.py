@@ -16,7 +16,7 @@ _MAY_GROW = ("filesystems", "workloads", "excluded")
 _OF_THE_RUN = ("name", "box", "boxes", "design", "left_out", "extended", "imported")
 """Parts of a sweep that are compared by themselves, or that the run keeps."""
 _MAY_DIFFER = ("repeats", "seed", "explain")
-"""Of the design: blocks are added, and the run keeps its seed and its diagnostic blocks."""
+"""Keys of the design that may differ: blocks are added, and the run keeps its seed and its diagnostic blocks."""
 _NOTHING = "nothing"
 
 
@@ -27,18 +27,18 @@ def extended(before: Resolved, requested: Resolved, *, at: str, only_new: bool, 
     else that differs, with the key and both values, and where nothing is added.
     """
     _check_rule(before.sweep, where)
-    changed = list(_changed(before.sweep, requested.sweep))
-    if changed:
-        raise _refusal(before.parameters, requested.parameters, changed, where)
+    changes = list(_changes(before.sweep, requested.sweep))
+    if changes:
+        raise _refusal(before.parameters, requested.parameters, changes, where)
     measured = {cell.id for cell in before.sweep.cells}
     new = [cell.id for cell in requested.sweep.cells if cell.id not in measured]
     blocks = _blocks(before.sweep, requested.sweep, new, only_new=only_new, where=where)
     design = {**(requested.parameters.get("design") or {}), "repeats": blocks}
     if before.sweep.design.explain:
         design["explain"] = before.sweep.design.explain
-    kept: Raw = {key: before.parameters[key] for key in ("name", "box") if key in before.parameters}
-    made = resolve({**requested.parameters, **kept, "design": design}, where=where, kept=True)
-    return Resolved(continued(before.sweep, made.sweep, at=at, only_new=only_new), made.parameters)
+    names: Raw = {key: before.parameters[key] for key in ("name", "box") if key in before.parameters}
+    resolved = resolve({**requested.parameters, **names, "design": design}, where=where, kept=True)
+    return Resolved(continued(before.sweep, resolved.sweep, at=at, only_new=only_new), resolved.parameters)
 
 
 def continued(before: Sweep, after: Sweep, *, at: str, only_new: bool) -> Sweep:
@@ -66,25 +66,25 @@ def _check_rule(before: Sweep, where: str) -> None:
 
 
 def _blocks(before: Sweep, after: Sweep, new: list[str], *, only_new: bool, where: str) -> int:
-    """Return how many counted blocks the run is to have in all."""
-    has, wanted = before.design.repeats, after.design.repeats
+    """Return the number of counted blocks that the extended run has in all."""
+    present, requested = before.design.repeats, after.design.repeats
     if only_new and not new:
         raise ParameterError("only new cells are asked for, and there are none", where=where, got="no new cell")
-    if wanted > has:
-        return wanted
+    if requested > present:
+        return requested
     if new:
-        return has + before.stages[0].counted.stop - 1
+        return present + before.stages[0].counted.stop - 1
     raise ParameterError(
         "nothing is added to the run",
         where=where,
-        got=f"repeats: {wanted}, and the same cells",
-        allowed=f"repeats above {has}, or new file systems or workloads",
-        next_step=f"-p repeats={has + before.stages[0].counted.stop - 1}: the run has {counted(has, 'block')}",
+        got=f"repeats: {requested}, and the same cells",
+        allowed=f"repeats above {present}, or new file systems or workloads",
+        next_step=f"-p repeats={present + before.stages[0].counted.stop - 1}: the run has {counted(present, 'block')}",
     )
 
 
-def _changed(before: Sweep, after: Sweep) -> Iterator[str]:
-    """Yield the places of the parameters where the sweep that is asked for differs, apart from what it adds."""
+def _changes(before: Sweep, after: Sweep) -> Iterator[str]:
+    """Yield the keys of the parameters in which the requested sweep differs, apart from what it adds."""
     for name in (field.name for field in fields(Sweep) if field.name not in (*_MAY_GROW, *_OF_THE_RUN)):
         if getattr(before, name) != getattr(after, name):
             yield "expectation" if name == "expected" else name
@@ -102,9 +102,9 @@ def _changed(before: Sweep, after: Sweep) -> Iterator[str]:
         yield "exclude"
 
 
-def _refusal(before: Raw, after: Raw, changed: list[str], where: str) -> ParameterError:
-    places = tuple(dict.fromkeys(changed))
-    old, new = _flat(before), _flat(after)
+def _refusal(before: Raw, after: Raw, changes: list[str], where: str) -> ParameterError:
+    places = tuple(dict.fromkeys(changes))
+    old, new = _flatten(before), _flatten(after)
     differing = [key for key in {**old, **new} if old.get(key, _NOTHING) != new.get(key, _NOTHING)]
     keys = [key for key in differing if key.startswith(places)] or list(places)
     return ParameterError(
@@ -116,10 +116,10 @@ def _refusal(before: Raw, after: Raw, changed: list[str], where: str) -> Paramet
     )
 
 
-def _flat(parameters: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """'workloads.r.bs' to its value."""
+def _flatten(parameters: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Flatten nested parameters: 'workloads.r.bs' to its value."""
     places: dict[str, Any] = {}
     for key, value in parameters.items():
         place = f"{above}{key}"
-        places |= _flat(value, f"{place}.") if isinstance(value, Mapping) else {place: value}
+        places |= _flatten(value, f"{place}.") if isinstance(value, Mapping) else {place: value}
     return places

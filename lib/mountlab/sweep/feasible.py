@@ -25,7 +25,7 @@ TRIAL_PROGRAMS = (
     Program(name="awk", packages=everywhere("gawk", apt="mawk"), version=("awk", "-W", "version")),
     Program(name="find", packages=everywhere("findutils"), version=("find", "--version")),
 )
-"""What trial.sh itself runs, beside what every system has."""
+"""Programs that trial.sh runs, beside those that every system has."""
 
 MEMORY_SHARE = 0.8
 """The largest part of the box's available memory that file systems in memory may be allowed to fill."""
@@ -39,8 +39,8 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
     programs += TRACING_PROGRAMS
     programs += [program for family in families.values() for program in family.programs]
     programs += [LOSETUP, *GUARD_PROGRAMS]
-    named = needed_programs(sweep) if sweep else ()
-    return tuple({program.name: program for program in (*named, *programs)}.values())
+    needed = needed_programs(sweep) if sweep else ()
+    return tuple({program.name: program for program in (*needed, *programs)}.values())
 
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
@@ -52,51 +52,51 @@ def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
 
 
 def without_rights(sweep: Sweep, facts: BoxFacts) -> dict[str, str]:
-    """File systems of the sweep that cannot be mounted with the rights of this box, and why."""
+    """Return the file systems that cannot be mounted with the rights of this box: name to why."""
     confined = facts.rights.cannot_mount
     if facts.rights.level == "helper" and not confined:
-        refused = {fs.name: not_permitted(fs) for fs in sweep.filesystems}
-        return {name: f"not by the helper of the box: {reason}" for name, reason in refused.items() if reason}
+        reasons = {fs.name: not_permitted(fs) for fs in sweep.filesystems}
+        return {name: f"not by the helper of the box: {reason}" for name, reason in reasons.items() if reason}
     if facts.rights.privileged and not confined:
         return {}
-    needed = "CAP_SYS_ADMIN, which the container lacks" if confined else "root or password-less sudo on the box"
-    reason = f"mounting needs {needed}"
+    right = "CAP_SYS_ADMIN, which the container lacks" if confined else "root or password-less sudo on the box"
+    reason = f"mounting needs {right}"
     return {fs.name: f"{fs.type}: {reason}" for fs in sweep.filesystems if FAMILIES[fs.type].needs_root}
 
 
 def check_feasible(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     """Raise PlanError for the first thing that this box cannot do, UnsafeError for a device that is not ours to use."""
     _check_rights(sweep, box, facts)
-    within = _available(sweep, facts)
-    refuse_foreseen(within, facts)
-    for fs in within.filesystems:  # before the programs: no package brings another kernel
+    available = _available(sweep, facts)
+    refuse_foreseen(available, facts)
+    for fs in available.filesystems:  # before the programs: no package brings another kernel
         _check_kernel(fs, facts, f"filesystems.{fs.name}")
-    _check_programs(within, box, facts)
+    _check_programs(available, box, facts)
     traced.check_traceable(sweep, box, facts)
-    _check_sources(within, facts)
-    _check_owners(within, box, facts)
-    for fs in within.filesystems:
-        _check_filesystem(fs, within, box, facts)
+    _check_sources(available, facts)
+    _check_owners(available, box, facts)
+    for fs in available.filesystems:
+        _check_filesystem(fs, available, box, facts)
     if sweep.design.fresh_filesystem == "never":
-        _check_together(within, facts)
-    check_clients(within, box.name, facts)
+        _check_together(available, facts)
+    check_clients(available, box.name, facts)
 
 
 def _available(sweep: Sweep, facts: BoxFacts) -> Sweep:
     """Return the sweep without the file systems that are skipped on this box. Raises PlanError where none remains."""
     reasons = {fs.name: FAMILIES[fs.type].unavailable(fs, facts) for fs in sweep.filesystems}
-    here = tuple(fs for fs in sweep.filesystems if not reasons[fs.name])
-    if not here:
+    filesystems = tuple(fs for fs in sweep.filesystems if not reasons[fs.name])
+    if not filesystems:
         raise PlanError(
             "none of the file systems can be mounted on this box",
             where="filesystems",
             got="; ".join(dict.fromkeys(filter(None, reasons.values()))),
         )
-    return replace(sweep, filesystems=here)
+    return replace(sweep, filesystems=filesystems)
 
 
 def _check_together(sweep: Sweep, facts: BoxFacts) -> None:
-    """Where file systems last for the whole run, they need their room, and their devices, at the same time."""
+    """Raise PlanError where file systems that last for the whole run need too much room, or one device, together."""
     backed = [fs.over or fs for fs in sweep.filesystems]
     images = sum((fs.image_bytes or 0) + (fs.journal_image_bytes or 0) for fs in backed if not fs.image_dir)
     sizes = sum(_memory_of(fs, facts) for fs in backed)
@@ -117,25 +117,25 @@ def _check_together(sweep: Sweep, facts: BoxFacts) -> None:
 
 
 def _check_rights(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
-    refused = without_rights(sweep, facts)
-    if refused and facts.rights.cannot_mount:
+    reasons = without_rights(sweep, facts)
+    if reasons and facts.rights.cannot_mount:
         raise PlanError(
-            f"the box does not let us mount {', '.join(refused)}",
+            f"the box does not let us mount {', '.join(reasons)}",
             where=f"box {box.name}, user {facts.rights.user}",
             got="a container without CAP_SYS_ADMIN: not even root may mount",
             allowed="a container with it (`--privileged`), or the host itself; file systems of type dir need no mount",
             next_step="measure directories instead (type: dir), or run `make demo`, which does so by itself",
         )
-    if refused and facts.rights.level == "helper":
+    if reasons and facts.rights.level == "helper":
         raise PlanError(
-            f"the box does not let us mount {', '.join(refused)}",
+            f"the box does not let us mount {', '.join(reasons)}",
             where=f"params/boxes/{box.name}.yml: become: helper",
-            got="; ".join(refused.values()),
+            got="; ".join(reasons.values()),
             next_step="leave it out, or measure it on a box that gives root",
         )
-    if refused:
+    if reasons:
         raise PlanError(
-            f"the box does not let us mount {', '.join(refused)}",
+            f"the box does not let us mount {', '.join(reasons)}",
             where=f"box {box.name}, user {facts.rights.user}",
             got="neither root nor password-less sudo",
             allowed="root or password-less sudo; file systems of type dir need neither",
@@ -182,8 +182,8 @@ def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: BoxFacts) -
 
 
 def _memory_of(fs: Filesystem, facts: BoxFacts) -> int:
-    """Return the memory that it may fill: a file system there, a zram device (data may not compress), an image in
-    memory."""
+    """Return the bytes of memory that a file system may fill: in memory itself, on a zram device (data may not
+    compress), or on an image in memory."""
     in_memory = fs.image_dir is not None and fs.image_dir in facts.surveyed.memory_directories
     image = (fs.image_bytes or 0) if in_memory else 0
     return (fs.size_bytes or 0 if FAMILIES[fs.type].in_memory else 0) + (fs.zram_bytes or 0) + image
@@ -205,24 +205,24 @@ def _check_kernel(fs: Filesystem, facts: BoxFacts, where: str) -> None:
 
 
 def _check_scratch(fs: Filesystem, key: str, name: str | None, box: Box, where: str) -> None:
-    listed = {scratch.name: scratch.device for scratch in box.scratch}
+    devices = {scratch.name: scratch.device for scratch in box.scratch}
     if name is None:
         return
     memory = fs.type == "pmfs"
-    if name not in listed:
+    if name not in devices:
         example = f"{MEMORY}0x100000000" if memory else "/dev/disk/by-id/..."
         raise UnsafeError(
             "the box file lists no such scratch device",
             where=f"{where}.{key}",
             got=name,
-            allowed=", ".join(listed) or "none is listed",
+            allowed=", ".join(devices) or "none is listed",
             next_step=f"params/boxes/{box.name}.yml: scratch: {{{name}: {example}}}",
         )
-    if listed[name].startswith(MEMORY) != memory:
+    if devices[name].startswith(MEMORY) != memory:
         raise PlanError(
             f"{fs.type} cannot lie on this scratch device",
             where=f"{where}.{key}",
-            got=f"{name}: {listed[name]}",
+            got=f"{name}: {devices[name]}",
             allowed=f"{MEMORY}0x... for pmfs" if memory else "a block device; memory:0x... is for pmfs",
         )
 
@@ -272,10 +272,10 @@ def _check_owners(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
         )
 
 
-def _check_size(what: str, needs: int | None, room: int | None, where: str, of_what: str) -> None:
+def _check_size(subject: str, needs: int | None, room: int | None, where: str, of_what: str) -> None:
     if needs is not None and room is not None and needs > room:
         raise PlanError(
-            f"too large: {what} {format_bytes(float(needs))}",
+            f"too large: {subject} {format_bytes(float(needs))}",
             where=where,
             got=format_bytes(float(needs)),
             allowed=f"at most {format_bytes(float(room))} ({of_what})",

@@ -132,10 +132,10 @@ class Plan:
     @property
     def blocks(self) -> tuple[PlannedBlock, ...]:
         """The blocks in the order in which they run."""
-        grouped = groupby(self.mount_groups, key=lambda group: (group.block, group.diagnostic))
+        groups_by_block = groupby(self.mount_groups, key=lambda group: (group.block, group.diagnostic))
         return tuple(
             PlannedBlock(number=number, diagnostic=diagnostic, mount_groups=tuple(groups))
-            for (number, diagnostic), groups in grouped
+            for (number, diagnostic), groups in groups_by_block
         )
 
     @property
@@ -171,8 +171,8 @@ class Plan:
     def fresh_more_s(self) -> float:
         """A guess at what it would take beyond this plan to make every file system in each block; 0 where that is done
         already."""
-        made = sum(is_made(mount.filesystem) and not mount.skip_reason for mount in self.lasting)
-        return MOUNT_S * made * (len(self.blocks) - 1)
+        count = sum(is_made(mount.filesystem) and not mount.skip_reason for mount in self.lasting)
+        return MOUNT_S * count * (len(self.blocks) - 1)
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """Return every command of an undisturbed run, in order. '{device}' stands for the loop device that losetup
@@ -198,9 +198,9 @@ class Plan:
 
 def _expected_s(mount_groups: Sequence[PlannedMountGroup], mounts: tuple[PlannedMount, ...]) -> float:
     """Return a guess at how long these take, and the making of further mounts."""
-    made = (*mounts, *(group.mount for group in mount_groups if group.mount))
+    all_mounts = (*mounts, *(group.mount for group in mount_groups if group.mount))
     trials = [trial for group in mount_groups for trial in group.trials if not trial.skip_reason]
-    return MOUNT_S * sum(not mount.skip_reason for mount in made) + sum(trial.expected_s for trial in trials)
+    return MOUNT_S * sum(not mount.skip_reason for mount in all_mounts) + sum(trial.expected_s for trial in trials)
 
 
 def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:

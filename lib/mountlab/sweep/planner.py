@@ -44,16 +44,15 @@ def make_plan(sweep: Sweep, box: Box, facts: BoxFacts, *, run_id: str, seed: int
     check_feasible(sweep, box, facts)
     planner = Planner(sweep, box, facts, run_id, owner, seed)
     order, diagnostic = mount_groups(sweep, seed), diagnostic_mount_groups(sweep, seed)
-    once = sweep.filesystems if sweep.design.fresh_filesystem == "never" else ()
     traced = bool(sweep.design.explain)
     lasting = {
         (number, fs.name): planner.mount(f"m000{f'.{number}' if number else ''}-{fs.name}", fs, diagnostic=traced)
-        for number, stage in enumerate(sweep.stages)
-        for fs in (stage.sweep.filesystems if once else ())
+        for number, stage in enumerate(sweep.stages if sweep.design.fresh_filesystem == "never" else ())
+        for fs in stage.sweep.filesystems
     }
     groups = (*_planned_groups(planner, order, lasting), *_planned_groups(planner, diagnostic, lasting))
-    driven = tuple(endpoint for group in groups for trial in group.trials for endpoint in trial.endpoints)
-    check_sockets(driven, planner.clients)
+    client_endpoints = tuple(endpoint for group in groups for trial in group.trials for endpoint in trial.endpoints)
+    check_sockets(client_endpoints, planner.clients)
     controls = tuple(control for fs in sweep.filesystems for control in planner.controls(fs))
     return planner.plan(controls=controls, lasting=tuple(lasting.values()), mount_groups=groups)
 
@@ -73,7 +72,7 @@ def _planned_groups(
 
 @dataclass(frozen=True)
 class Planner:
-    """What every command of one run is made from."""
+    """Plans the mounts and trials of one run on one box."""
 
     sweep: Sweep
     box: Box
@@ -140,7 +139,7 @@ class Planner:
         )
 
     def mount(self, mount_id: str, fs: Filesystem, *, diagnostic: bool = False) -> PlannedMount:
-        """Return a making of a file system; for diagnostic trials with the step that keeps the kernel's symbols."""
+        """Return the plan of one mount; for diagnostic trials with the step that keeps the kernel's symbols."""
         place, family = self.place(fs, mount_id), FAMILIES[fs.type]
         target = family.target_of(fs, place)
         read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
@@ -157,20 +156,20 @@ class Planner:
         )
 
     def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
-        """Yield the control of a file system whose options can be distinguished from the kernel's defaults: it is made
-        without the options of the sweep. And a second making of it where only a difference can prove an option."""
-        family, plain = FAMILIES[fs.type], _without_options(fs)
-        if not family.controlled or family.unavailable(fs, self.facts) or fs == plain:
+        """Yield the control of a file system, which is made without the options of the sweep, so that these can be
+        distinguished from the kernel's defaults. And a second one where only a difference can prove an option."""
+        family, bare = FAMILIES[fs.type], _without_options(fs)
+        if not family.controlled or family.unavailable(fs, self.facts) or fs == bare:
             return
         first, second = control_ids(fs.name)
-        control = replace(self.mount(first, plain), clients=())
-        yield replace(control, steps=tuple(self._with_questions(fs, control.steps)))
+        control = replace(self.mount(first, bare), clients=())
+        yield replace(control, steps=tuple(self._with_probes(fs, control.steps)))
         if wants_second_control(fs):
-            yield replace(self.mount(second, plain), clients=())
+            yield replace(self.mount(second, bare), clients=())
 
-    def _with_questions(self, fs: Filesystem, steps: tuple[Step, ...]) -> Iterator[Step]:
-        """Yield the steps of a control, and beside them what is asked of the kernel: before each mount whether it
-        refuses an unknown option, and after its evidence what each option shows alone."""
+    def _with_probes(self, fs: Filesystem, steps: tuple[Step, ...]) -> Iterator[Step]:
+        """Yield the steps of a control, and probes of the kernel: before each mount, whether it refuses an unknown
+        option, and after its evidence, what each option shows alone."""
         for step in steps:
             mounts = [other for other in steps if other.role is StepRole.MOUNT and other.below == step.below]
             if step.role not in (StepRole.MOUNT, StepRole.EVIDENCE) or not mounts:
@@ -195,16 +194,16 @@ class Planner:
     def trial(
         self, number: int, group: MountGroup, cell: Cell, mount: PlannedMount, precondition: int = 0, rate: float = 0.0
     ) -> PlannedTrial:
-        """Return a trial; or that round of those that precede it, which differs in its seed. `rate`: of a search, the
-        arrival rate that it has come to; the first one where it is 0."""
+        """Plan a trial, or a round of its precondition, which differs in its seed. `rate`: the arrival rate of a trial
+        of a search, in requests per second; 0: the first rate of the search."""
         trial_id = f"{DIAGNOSTIC if group.diagnostic else 't'}{number:04d}"
         directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
         tool, fs, design = TOOLS[cell.workload.tool], mount.filesystem, self.sweep.design
         seed = self._seed(group, cell, precondition)
-        driven = endpoints(cell.workload, mount.clients, mount.root, output, seed)
+        client_endpoints = endpoints(cell.workload, mount.clients, mount.root, output, seed)
         in_memory = stays_in_memory(fs, self.facts)
         target = FAMILIES[fs.type].target_of(fs, mount.place)
-        target = replace(target, endpoints=driven, seed=seed, in_memory=in_memory, rate=rate)
+        target = replace(target, endpoints=client_endpoints, seed=seed, in_memory=in_memory, rate=rate)
         cache = cache_state(cell.workload, design)
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
         programs = tool.programs_for(cell.workload)
@@ -238,7 +237,7 @@ class Planner:
             timeout_s=2 * command.timeout_s + 60,
             expected_s=expected_s + (TRACING_S if traced else 0.0),
             ready=ready,
-            endpoints=driven,
+            endpoints=client_endpoints,
             skip_reason=mount.skip_reason or refusal(fs, cell.workload) or "",
             diagnostic=traced,
             redrawn=partial(self.trial, number, group, cell, mount) if cell.workload.precondition else None,
@@ -266,15 +265,15 @@ class Planner:
 
 
 def _ready(command: Command, cache: str, *, in_memory: bool) -> tuple[tuple[str, ...], ...]:
-    """Return what is done between the dropping of the caches and the measured command. A file in memory cannot be cold:
+    """Return the commands between the dropping of the caches and the measured command. A file in memory cannot be cold:
     its pages are not dropped, only moved to the inactive list. So it is read as often as for a warm read, and both are
     measured in the same state."""
     if cache == "as_is":
         return ()
-    filled = cache == "warm" or in_memory
-    return (*command.drop, *(command.fill * FILLS if filled else ()))
+    fills = cache == "warm" or in_memory
+    return (*command.drop, *(command.fill * FILLS if fills else ()))
 
 
 def _without_options(fs: Filesystem) -> Filesystem:
-    """Return a file system without what the sweep asks of its mkfs, its mount and its tunables."""
+    """Return a file system without the sweep's options of mkfs and mount, and without tunables."""
     return replace(fs, options=(), mkfs=(), tunables={}, over=_without_options(fs.over) if fs.over else None)

@@ -30,9 +30,9 @@ from mountlab.tools import TOOLS
 from mountlab.tools.fio_grammar import read_lines, with_included
 
 Reader = Callable[[str, str], str]
-"""The text of a file that a sweep names: its name, and the key that names it."""
+"""Returns the text of a file that a sweep names. Arguments: its name, and the key that names it."""
 MOST_TRIALS = 15_000
-"""Eight hours where each takes two seconds; planned in seconds, in half a gigabyte."""
+"""The most trials of a sweep: eight hours at two seconds each; planned in seconds, in half a gigabyte."""
 
 
 class SweepFile(File):
@@ -72,7 +72,7 @@ PRESET_KEYS: dict[str, str] = {
     "presets": "Named sets of changes to this file, merged key by key: `small: {design: {repeats: 3}}`.",
     "preset": "Which of them to apply: a name, or a list of names in order. `-p preset=small` says it from outside.",
 }
-"""Keys of a sweep file that are gone once they are applied, and what they are for."""
+"""Keys of a sweep file that are removed once they are applied, to what they are for."""
 SWEEP_KEYS: tuple[str, ...] = (*SweepFile.model_fields, *PRESET_KEYS)
 """Every top-level key of a sweep file."""
 
@@ -88,13 +88,13 @@ class Resolved(Shown):
 
 
 def on_box(resolved: Resolved, box: str) -> Resolved:
-    """Return a sweep of several boxes on one of them: what its run there keeps."""
+    """Return the sweep of one box from a sweep of several boxes, as its run there records it."""
     parameters = {key: value for key, value in resolved.parameters.items() if key != "boxes"}
     return Resolved(replace(resolved.sweep, box=box, boxes=()), {**parameters, "box": box})
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """('design.repeats', 3) from 'repeats=3'. Keys of the design may be given without 'design.'."""
+    """Return ('repeats', 3) from 'repeats=3'. Keys of the design need no 'design.' before them."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ParameterError(
@@ -151,8 +151,8 @@ def _apply_presets(merged: Raw, where: str) -> Raw:
     names = [chosen] if isinstance(chosen, str) else chosen
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         allowed = ", ".join(map(str, presets)) or "none, since the file has no presets"
-        what = "preset must be a name or a list of names"
-        raise ParameterError(what, where=f"{where}: preset", got=repr(chosen), allowed=allowed)
+        problem = "preset must be a name or a list of names"
+        raise ParameterError(problem, where=f"{where}: preset", got=repr(chosen), allowed=allowed)
     for name in names:
         if not presets:
             raise ParameterError(
@@ -172,7 +172,7 @@ def _apply_presets(merged: Raw, where: str) -> Raw:
 
 
 def _merge(base: Any, change: Any) -> Any:
-    """Mappings are merged key by key; None removes a key; anything else replaces."""
+    """Merge a change into a value: mappings key by key; None removes a key; anything else replaces it."""
     if not isinstance(base, dict) or not isinstance(change, dict):
         return change
     merged = {key: _merge(base[key], change[key]) if key in change else base[key] for key in base}
@@ -189,8 +189,8 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
     target = merged
     for part in path[:-1]:
         if not isinstance(target.get(part, {}), (dict, type(None))):
-            what = "an override goes through a value that has no keys"
-            raise ParameterError(what, where=f"-p {dotted}", got=f"{part} is {target[part]!r}", allowed="a mapping")
+            problem = "an override goes through a value that has no keys"
+            raise ParameterError(problem, where=f"-p {dotted}", got=f"{part} is {target[part]!r}", allowed="a mapping")
         target[part] = dict(target.get(part) or {})
         target = target[part]
     if value is None:
@@ -200,22 +200,22 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
 
 
 def _with_text(entry: Any, read: Reader | None, where: str) -> Any:
-    """With the text of each file that the workload names in the place of its name."""
+    """Return a workload's entry with the text of each file that it names in the place of the name."""
     tool = TOOLS.get(str(entry.get("tool"))) if isinstance(entry, dict) else None
     keys = {option.file_key: key for key, option in tool.options.items() if option.file_key in entry} if tool else {}
-    whole = entry
+    expanded = entry
     if keys:
-        whole = {key: value for key, value in entry.items() if key not in keys}
+        expanded = {key: value for key, value in entry.items() if key not in keys}
         for file_key, key in keys.items():
-            whole[key] = _text_of(entry[file_key], read, entry, key, f"{where}.{file_key}")
-    if read is None or tool is not TOOLS["fio"] or not isinstance(whole.get("jobs"), str):
-        return whole
+            expanded[key] = _text_of(entry[file_key], read, entry, key, f"{where}.{file_key}")
+    if read is None or tool is not TOOLS["fio"] or not isinstance(expanded.get("jobs"), str):
+        return expanded
     # Only what is read here is in the record of a run, which must be readable without the files.
-    name, text = str(entry.get("job_file", "jobs")), str(whole["jobs"])
+    name, text = str(entry.get("job_file", "jobs")), str(expanded["jobs"])
     if not any(line.key == "include" for line in read_lines(text)):
-        return whole
+        return expanded
     lines = with_included(text, name, lambda path, place: read(path, f"{where}: {place}"))
-    return {**whole, "jobs": "\n".join(lines)}
+    return {**expanded, "jobs": "\n".join(lines)}
 
 
 def _text_of(path: object, read: Reader | None, entry: Raw, key: str, where: str) -> str:
@@ -246,10 +246,10 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     workloads = tuple(
         w for name, entry in file.workloads.items() for w in read_workloads(name, entry, f"{where}: workloads.{name}")
     )
-    defined = same_definitions(workloads, f"{where}: workloads")
-    check_choices(file.metrics or [], {**METRICS, **defined}, f"{where}: metrics", "metric")
+    own_metrics = same_definitions(workloads, f"{where}: workloads")
+    check_choices(file.metrics or [], {**METRICS, **own_metrics}, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
-    design = _searching(file.design, workloads, read_design(file.design, file.baseline, where), where)
+    design = _with_search_blocks(file.design, workloads, read_design(file.design, file.baseline, where), where)
     blocks = design.repeats + design.warmup + design.explain
     _check_trials(len(filesystems) * len(workloads), blocks, where)
     sweep = Sweep(
@@ -278,10 +278,10 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     return sweep
 
 
-def _searching(file: DesignFile, workloads: tuple[Workload, ...], design: Design, where: str) -> Design:
-    """Return the design of a sweep: of searches, with a block for each trial that one of them may have."""
-    given = {key: getattr(file, key) for key in ("repeats", "until", "explain") if key in file.model_fields_set}
-    blocks = check_searches(workloads, {key: value for key, value in given.items() if value}, where)
+def _with_search_blocks(file: DesignFile, workloads: tuple[Workload, ...], design: Design, where: str) -> Design:
+    """Return the design of a sweep. A sweep of searches has as many blocks as one search may have trials."""
+    keys = {key: getattr(file, key) for key in ("repeats", "until", "explain") if key in file.model_fields_set}
+    blocks = check_searches(workloads, {key: value for key, value in keys.items() if value}, where)
     return replace(design, repeats=blocks) if blocks else design
 
 
@@ -294,12 +294,12 @@ def _boxes(file: SweepFile, where: str) -> tuple[str, ...]:
         raise ParameterError(
             "both box and boxes say where the sweep runs", where=where, got=f"box: {file.box} and boxes", allowed="one"
         )
-    twice = [name for place, name in enumerate(boxes) if name in boxes[:place]]
-    if len(boxes) <= 1 or twice:
+    repeated = [name for place, name in enumerate(boxes) if name in boxes[:place]]
+    if len(boxes) <= 1 or repeated:
         raise ParameterError(
-            "one box is no factor" if not twice else "a box is named twice",
+            "one box is no factor" if not repeated else "a box is named twice",
             where=f"{where}: boxes",
-            got=", ".join(twice or boxes) or "an empty list",
+            got=", ".join(repeated or boxes) or "an empty list",
             allowed="two boxes or more, each once",
             next_step="box: NAME runs it on one; more repeats on one box are design.repeats",
         )

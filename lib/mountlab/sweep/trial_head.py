@@ -104,8 +104,8 @@ class TrialHead:
     def _hand_over(self) -> Argv:
         """Return the command that gives the trial's directory, and the way to it, to the account that runs the tool."""
         root = FAMILIES[self.filesystem.type].root_of(self.filesystem, self.place)
-        above = (root, f"{self.place.run_dir}/mnt") if root == self.place.mountpoint else (root,)
-        return ("sh", "-c", script_text("hand_over.sh"), "hand-over", self.command.owner, self.directory, *above)
+        directories = (root, f"{self.place.run_dir}/mnt") if root == self.place.mountpoint else (root,)
+        return ("sh", "-c", script_text("hand_over.sh"), "hand-over", self.command.owner, self.directory, *directories)
 
     def _loads(self) -> list[Argv]:
         """Return commands that bring the programs back into the page cache. Where no trial begins without what is in
@@ -113,13 +113,13 @@ class TrialHead:
         states = {workload.options.get("cache") for workload in self.sweep.workloads}
         if not (states & {"cold", "warm"} or (self.sweep.design.drop_caches and None in states)):
             return []
-        loads = []
+        commands = []
         for program in self.programs:
             path = self.facts.programs.path(program.name) if program.places else None
-            loads.append(tuple(path if path and word == program.name else word for word in program.version))
+            commands.append(tuple(path if path and word == program.name else word for word in program.version))
         if self._sampler():
-            loads.append(("nice", *self._sampler().split(), "-c", ":"))
-        return loads
+            commands.append(("nice", *self._sampler().split(), "-c", ":"))
+        return commands
 
 
 def _yes(value: object) -> str:

@@ -1,5 +1,5 @@
-"""What a run directory from others may say: names that are used as those of files, an address that ssh is given, and
-values of the type that is read. Nothing in it is believed before."""
+"""Checks of a run directory from others: names that become names of files, an address that ssh gets, and types of
+values. Nothing in it is used before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.design_entry import MOST_DIAGNOSTIC
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}\Z")
-"""A name of ours: no directory, no '..', no option, nothing that has a meaning to a shell or a terminal."""
+"""A plain name: no directory, no '..', no option, nothing that has a meaning to a shell or a terminal."""
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "schema": (int,), "run_id": (str,), "status": (str,), "box": (dict,), "seed": (int, type(None)),
     "parameters": (dict,), "facts": (dict,), "order": (list,), "left_out": (dict,), "published": (list,),
@@ -49,28 +49,28 @@ def check_extension(entry: object, where: str) -> None:
 def check_explained(entry: object, where: str) -> None:
     """Raise StoreError for an explanation whose values are of other types than ours."""
     types: Mapping[str, type] = {"at": str, "finished_at": str, "blocks": int, "events": list, "programs": dict}
-    explained = _check_entry(entry, types, where)
-    wrong = "blocks" if not 1 < explained["blocks"] <= MOST_DIAGNOSTIC else ""
-    if not wrong and not all(isinstance(event, str) for event in explained["events"]):
-        wrong = "events"
-    if wrong:
-        raise StoreError("not a run of Mountlab's", where=f"{where}: {wrong}", got=repr(entry)[:200])
+    explanation = _check_entry(entry, types, where)
+    bad_key = "blocks" if not 1 < explanation["blocks"] <= MOST_DIAGNOSTIC else ""
+    if not bad_key and not all(isinstance(event, str) for event in explanation["events"]):
+        bad_key = "events"
+    if bad_key:
+        raise StoreError("not a run of Mountlab's", where=f"{where}: {bad_key}", got=repr(entry)[:200])
 
 
 def _check_entry(entry: object, types: Mapping[str, type], where: str) -> dict[str, Any]:
     """Raise StoreError for an entry that lacks one of these keys, or has a value of another type."""
     values = entry if isinstance(entry, dict) else {}
-    wrong = [key for key, expected in types.items() if not isinstance(values.get(key), expected)]
-    if wrong:
-        raise StoreError("not a run of Mountlab's", where=f"{where}: {', '.join(wrong)}", got=repr(entry)[:200])
+    bad_keys = [key for key, expected in types.items() if not isinstance(values.get(key), expected)]
+    if bad_keys:
+        raise StoreError("not a run of Mountlab's", where=f"{where}: {', '.join(bad_keys)}", got=repr(entry)[:200])
     return values
 
 
 def check_trials(trials: Iterable[Trial], where: str) -> None:
     """Raise StoreError for a trial whose name, or whose mount's name, would lead out of the run's own directory."""
-    named = list(trials)
-    mounts = {trial.mount for trial in named} - {""}  # imported logs have none
-    check_plain([*(trial.trial_id for trial in named), *mounts], where)
+    checked = list(trials)
+    mounts = {trial.mount for trial in checked} - {""}  # imported logs have none
+    check_plain([*(trial.trial_id for trial in checked), *mounts], where)
 
 
 def check_plain(names: Iterable[object], where: str) -> None:
@@ -95,8 +95,8 @@ def check_imported(sweep: Sweep, where: str) -> None:
 
 
 def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters of a run, its level lowered to the highest of today: earlier versions took any below 1, and
-    what such a run has measured stays readable."""
+    """Return the parameters of a run with its level lowered to the highest allowed one. Earlier versions took any level
+    below 1, and their runs stay readable."""
     design = parameters.get("design")
     level = as_share(design.get("level")) if isinstance(design, Mapping) else None
     if not isinstance(level, float) or not LEVELS[1] < level < 1:
@@ -104,16 +104,16 @@ def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**parameters, "design": {**(design or {}), "level": LEVELS[1]}}
 
 
-def kept_box(kept: Mapping[str, Any], where: str) -> Box:
-    """Return the box of a run.json, held against the same rules as a box file. Raises StoreError."""
+def kept_box(box: Mapping[str, Any], where: str) -> Box:
+    """Return the box of a run.json, checked by the rules of a box file. Raises StoreError."""
     converted = ("name", "scratch", "grace_s")
-    given = {key: value for key, value in kept.items() if value is not None and key not in converted}
+    entries = {key: value for key, value in box.items() if value is not None and key not in converted}
     try:
-        if "grace_s" in kept:
-            given["grace"] = f"{float(kept['grace_s']):g}s"
-        scratch = {str(device["name"]): device["device"] for device in kept.get("scratch") or ()}
-        raw = {**given, **({"scratch": scratch} if scratch else {})}
-        return parse_box({key: value for key, value in raw.items() if value != ""}, name=str(kept["name"]), where=where)
+        if "grace_s" in box:
+            entries["grace"] = f"{float(box['grace_s']):g}s"
+        scratch = {str(device["name"]): device["device"] for device in box.get("scratch") or ()}
+        raw = {**entries, **({"scratch": scratch} if scratch else {})}
+        return parse_box({key: value for key, value in raw.items() if value != ""}, name=str(box["name"]), where=where)
     except (MountlabError, LookupError, TypeError, ValueError) as error:
         got = f"{error.what}: {error.where} {error.got}" if isinstance(error, MountlabError) else repr(error)
         raise StoreError("the run's box is not one of Mountlab's", where=where, got=got[:300]) from error
