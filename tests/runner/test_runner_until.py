@@ -232,7 +232,7 @@ def test_the_bar_ends_full_and_says_why_trials_were_not_needed(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = planned(resolved())
-    with Bar(plan, done=set()) as bar:
+    with Bar(plan, set()) as bar:
         run(resolved(), calm, results, bar)
     err = capsys.readouterr().err
     assert "w: precise after 3 blocks (t, u)" in err

@@ -47,8 +47,8 @@ def says_what_it_is(check: Check) -> None:
     require(re.fullmatch(NAME, check.code), "not a code for a caveat", got=check.code, allowed=f"as in {NAME}")
     require(check.find.__doc__, "its function has no docstring", allowed="a sentence: what the caveat is about")
     require(check.advice.endswith("."), "advice", got=repr(check.advice), allowed="a sentence: what a reader can do")
-    known = check.severities and {*check.severities} <= {*SEVERITIES}
-    require(known, "severities", got=check.severities, allowed=", ".join(SEVERITIES))
+    is_allowed = check.severities and {*check.severities} <= {*SEVERITIES}
+    require(is_allowed, "severities", got=check.severities, allowed=", ".join(SEVERITIES))
 
 
 # --- of a run ---------------------------------------------------------------------------------------------------------
@@ -56,15 +56,15 @@ def says_what_it_is(check: Check) -> None:
 
 def finds_nothing_without_trials(case: CheckCase) -> None:
     """It finds nothing where nothing was measured."""
-    found = [each.message for each in case.check(case.empty)]
-    require(not found, "caveats of an empty run", got=found, allowed="none")
+    messages = [caveat.message for caveat in case.check(case.empty)]
+    require(not messages, "caveats of an empty run", got=messages, allowed="none")
 
 
 def is_raised_where_it_should_be(case: CheckCase) -> None:
     """It is raised where it should be, and not where it should not."""
-    found = list(case.check(case.evidence))
+    messages = [caveat.message for caveat in case.check(case.evidence)]
     what = "no caveat on an example that should raise it" if case.raised else "a caveat on an example that should not"
-    require(bool(found) == case.raised, what, got=[each.message for each in found], allowed="as the example says")
+    require(bool(messages) == case.raised, what, got=messages, allowed="as the example says")
 
 
 def says_what_it_saw(case: CheckCase) -> None:
@@ -72,16 +72,16 @@ def says_what_it_saw(case: CheckCase) -> None:
     cells = {cell.id for cell in case.evidence.sweep.cells}
     names = {fs.name for fs in case.evidence.sweep.filesystems}
     of = {"run": {""}, "filesystem": names, "cell": cells}
-    for each in case.check(case.evidence):
-        require(each.message.rstrip().endswith("."), "a message", got=repr(each.message), allowed="sentences")
+    for caveat in case.check(case.evidence):
+        require(caveat.message.rstrip().endswith("."), "a message", got=repr(caveat.message), allowed="sentences")
         require(
-            each.subject in of[each.scope],
-            f"a subject of a {each.scope}",
-            got=each.subject,
-            allowed=", ".join(sorted(of[each.scope])),
+            caveat.subject in of[caveat.scope],
+            f"a subject of a {caveat.scope}",
+            got=caveat.subject,
+            allowed=", ".join(sorted(of[caveat.scope])),
         )
-        known = each.severity in case.check.severities
-        require(known, "the severity of a doubt", got=each.severity, allowed=", ".join(case.check.severities))
+        is_listed = caveat.severity in case.check.severities
+        require(is_listed, "the severity of a doubt", got=caveat.severity, allowed=", ".join(case.check.severities))
 
 
 def says_why_it_cannot_look(case: CheckCase) -> None:

@@ -75,8 +75,8 @@ def says_what_it_is(family: Family) -> None:
 
 def programs_tell_their_version(case: FamilyCase) -> None:
     """Its programs say how to ask their version, and where to get them."""
-    needed = {each.name: each for each in case.family.needed_programs(case.fs)}
-    names = {each.name for each in case.family.programs}
+    needed = {program.name: program for program in case.family.needed_programs(case.fs)}
+    names = {program.name for program in case.family.programs}
     require(names <= needed.keys(), "needed_programs", got=sorted(needed), allowed=f"all of {sorted(names)}")
     require(
         bool(needed) == case.family.needs_root, "programs", got=sorted(needed), allowed="`mount` and its like, as root"
@@ -138,16 +138,16 @@ def a_device_is_named_before_it_is_used(case: FamilyCase) -> None:
         require(used(step.argv) <= bound, f"`{step.why}`", got=used(step.argv), allowed="what an earlier step binds")
         bound |= {step.binds} if step.binds else set()
         require(used(step.undo or ()) <= bound, f"undo of `{step.why}`", got=step.undo, allowed="what a step binds")
-    asked = {word.strip("{}") for word in case.family.evidence_devices(case.fs)}
-    require(asked <= bound, "evidence_devices", got=asked, allowed="what a step binds")
+    names = {word.strip("{}") for word in case.family.evidence_devices(case.fs)}
+    require(names <= bound, "evidence_devices", got=names, allowed="what a step binds")
 
 
 def stays_in_its_place(case: FamilyCase) -> None:
     """It is made and mounted below the run's own directory, or where the sweep says."""
     words = [word for step in case.steps for word in (*step.argv, *(step.undo or ()))]
     fs, place = case.fs, case.place
-    own = f"/mountlab-{place.run_id}-{fs.name}"
-    places = [f"{directory}{own}" for directory in (fs.path, fs.image_dir, "/dev/shm") if directory]  # noqa: S108  # of a box
+    suffix = f"/mountlab-{place.run_id}-{fs.name}"
+    places = [f"{directory}{suffix}" for directory in (fs.path, fs.image_dir, "/dev/shm") if directory]  # noqa: S108  # of a box
     allowed = tuple(filter(None, (place.run_dir, place.device, place.journal, "/dev/pma", *places)))
     for path in (word for word in words if word.startswith("/")):
         require(path.startswith(allowed), "a path elsewhere", got=path, allowed=f"below {', '.join(allowed)}")
@@ -178,8 +178,8 @@ def knows_what_it_holds(case: FamilyCase) -> None:
     """What it can hold is known, or left to the box."""
     capacity, backed = case.family.capacity_bytes(case.fs), case.fs.over or case.fs
     limits = [size for size in (backed.size_bytes, backed.image_bytes, backed.zram_bytes) if size]
-    known = capacity is None if not limits else capacity is not None and 0 < capacity <= min(limits)
-    require(known, "capacity_bytes", got=capacity, allowed=f"up to {min(limits)}" if limits else "None")
+    is_right = capacity is None if not limits else capacity is not None and 0 < capacity <= min(limits)
+    require(is_right, "capacity_bytes", got=capacity, allowed=f"up to {min(limits)}" if limits else "None")
 
 
 OF_FAMILY: tuple[Rule[Family], ...] = (says_what_it_is,)

@@ -143,14 +143,14 @@ SUITES: dict[str, Suite] = {
 
 def entries_of(package: str) -> list[plugins.Entry]:
     """Return the entry points of a distribution, however its name is written. Raises InputError where it has none."""
-    known = {_normal(name): own for name, own in plugins.distributions().items()}
-    if (found := known.get(_normal(package))) is not None:
-        return found
+    entries = {_normal(name): group for name, group in plugins.distributions().items()}
+    if (registered := entries.get(_normal(package))) is not None:
+        return registered
     raise InputError(
         "no plug-in of this name is installed",
         got=repr(package),
-        allowed=", ".join(sorted(known)) or f"an installed distribution with entry points {', '.join(SUITES)}",
-        next_step=did_you_mean(_normal(package), known) or "install it: .venv/bin/uv pip install PACKAGE",
+        allowed=", ".join(sorted(entries)) or f"an installed distribution with entry points {', '.join(SUITES)}",
+        next_step=did_you_mean(_normal(package), entries) or "install it: .venv/bin/uv pip install PACKAGE",
     )
 
 
@@ -179,15 +179,15 @@ def _of_entry(entry: plugins.Entry, suite: Suite, examples: Sequence[Any]) -> It
         return
     yield Item(name, LOADS)
     yield from (_held(entry, name, rule, [part]) for rule in suite.of_part)
-    own = [each for each in examples if isinstance(each, suite.example) and getattr(each, suite.key) == entry.name]
+    matching = [item for item in examples if isinstance(item, suite.example) and getattr(item, suite.key) == entry.name]
     allowed = (
         f"{suite.example.__name__}({suite.key}={entry.name!r}, ...) in the list of an entry point {plugins.EXAMPLES}"
     )
-    lacking = suite.lacking(own)
+    lacking = suite.lacking(matching)
     yield Item(name, HAS_EXAMPLES, f"{lacking}; allowed: {allowed}" if lacking else "")
     try:
         with plugins.calling(entry):
-            cases = [suite.case(part, each) for each in own]
+            cases = [suite.case(part, example) for example in matching]
     except MountlabError as error:
         yield Item(name, "Its examples can be read", _said(error))
         return

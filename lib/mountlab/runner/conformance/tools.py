@@ -87,9 +87,9 @@ def options_are_of_their_kind(tool: Tool) -> None:
 
 def asks_for_what_it_needs(tool: Tool) -> None:
     """An option that is needed and not given is asked for by its name."""
-    given = {key: option.default for key, option in tool.options.items() if option.default is not None}
+    defaults = {key: option.default for key, option in tool.options.items() if option.default is not None}
     try:
-        tool.check(given, where="s.yml: workloads.w")
+        tool.check(defaults, where="s.yml: workloads.w")
     except ParameterError as error:
         named = error.where.startswith("s.yml: workloads.w.") and error.allowed
         require(f"{tool.name} needs" in error.what, "check", got=error.what, allowed=f"'{tool.name} needs OPTION'")
@@ -104,8 +104,8 @@ def has_a_clock(tool: Tool) -> None:
 def knows_the_cache(tool: Tool) -> None:
     """The state of the page cache is one of its options."""
     option = tool.options.get("cache")
-    known = option is not None and option.choices == CACHE.choices
-    require(known, "no option `cache`", allowed="'cache': CACHE of mountlab.tools.base in its options")
+    has_cache = option is not None and option.choices == CACHE.choices
+    require(has_cache, "no option `cache`", allowed="'cache': CACHE of mountlab.tools.base in its options")
 
 
 # --- of an example ----------------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ def programs_tell_their_version(case: ToolCase) -> None:
 def has_version(program: Program) -> None:
     """Raise NonConforming for a program whose version is unknown, or that cannot be installed."""
     require(program.name in program.version, f"the version of {program.name}", got=program.version, allowed="a command")
-    found = program.hint or {*program.packages} >= PACKAGE_MANAGERS
-    require(found, f"where {program.name} is from", got=dict(program.packages), allowed="packages=everywhere('NAME')")
+    origin = program.hint or {*program.packages} >= PACKAGE_MANAGERS
+    require(origin, f"where {program.name} is from", got=dict(program.packages), allowed="packages=everywhere('NAME')")
 
 
 def commands_are_plain_words(case: ToolCase) -> None:
@@ -138,8 +138,8 @@ def commands_are_plain_words(case: ToolCase) -> None:
 def touches_its_two_directories(case: ToolCase) -> None:
     """Its commands name no path but those below the two directories that it is given."""
     for path in _paths(case):
-        own = path.startswith((DIRECTORY, OUTPUT)) or path in DEVICES
-        require(own, "a path elsewhere", got=path, allowed=f"below `directory` or `output`, or {', '.join(DEVICES)}")
+        inside = path.startswith((DIRECTORY, OUTPUT)) or path in DEVICES
+        require(inside, "a path elsewhere", got=path, allowed=f"below `directory` or `output`, or {', '.join(DEVICES)}")
 
 
 def _paths(case: ToolCase) -> Iterator[str]:
@@ -151,8 +151,8 @@ def _paths(case: ToolCase) -> Iterator[str]:
 def is_deterministic(case: ToolCase) -> None:
     """The same workload gives the same command, with the cache that it asks for."""
     require(case.command() == case.command(), "two commands for one workload", allowed="no clock and no randomness")
-    cache, asked = case.command().cache, case.workload.options.get("cache")
-    require(cache == asked, "the cache of the command", got=cache, allowed=f"{asked!r}, as the options say")
+    cache, requested = case.command().cache, case.workload.options.get("cache")
+    require(cache == requested, "the cache of the command", got=cache, allowed=f"{requested!r}, as the options say")
 
 
 def says_what_it_writes(case: ToolCase) -> None:
@@ -179,11 +179,11 @@ def guesses_space_and_time(case: ToolCase) -> None:
 
 def gives_known_metrics(case: ToolCase) -> None:
     """The recorded output gives known metrics in base units, the main ones among them."""
-    given, own = case.tool.parse(case.workload, case.output), case.tool.own_metrics(case.workload.options)
-    rows = checked(given, own, case.tool.steps, giver=case.tool.name, authors="its authors")
-    found, main = {row.metric for row in rows}, {*case.tool.main_metrics(case.workload)}
-    require(main and main <= found, "main_metrics", got=sorted(main), allowed=f"some of {sorted(found)}")
-    require(found <= {*case.tool.gives}, "gives", got=case.tool.gives, allowed=f"all of {sorted(found)}")
+    answer, metrics = case.tool.parse(case.workload, case.output), case.tool.own_metrics(case.workload.options)
+    rows = checked(answer, metrics, case.tool.steps, giver=case.tool.name, authors="its authors")
+    names, main = {row.metric for row in rows}, {*case.tool.main_metrics(case.workload)}
+    require(main and main <= names, "main_metrics", got=sorted(main), allowed=f"some of {sorted(names)}")
+    require(names <= {*case.tool.gives}, "gives", got=case.tool.gives, allowed=f"all of {sorted(names)}")
     whole = ("elapsed", "") in {(row.metric, row.label) for row in rows}
     require(whole or "elapsed" not in case.tool.gives, "no `elapsed`", allowed="how long it took, as `gives` has it")
 
