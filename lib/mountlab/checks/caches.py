@@ -252,12 +252,12 @@ def not_cold(evidence: Evidence) -> Iterator[Doubt]:
     yield from will_not_be_cold(evidence.sweep, evidence.facts)
     rootless = evidence.facts.rights.level == "none"
     for cell, trials in evidence.trials_with_counters():
-        kept = {"the box": [name for name, around in trials if around.cache == FADVISE and not rootless]}
+        trial_ids = {"the box": [name for name, around in trials if around.cache == FADVISE and not rootless]}
         for client in cell.workload.clients:
-            kept[f"client {client}"] = [name for name, around in trials if around.clients.get(client) == FADVISE]
-        for name, refused in kept.items():
-            if refused:
-                where = of_trials(refused, trials)
+            trial_ids[f"client {client}"] = [name for name, around in trials if around.clients.get(client) == FADVISE]
+        for name, evicted in trial_ids.items():
+            if evicted:
+                where = of_trials(evicted, trials)
                 yield Doubt.of_cell(cell, f"{where} the kernel of {name} did not let its caches be dropped: {_EVICTED}")
 
 

@@ -166,7 +166,7 @@ def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
         for cause in lacking.by_cause.keys() - {"page cache"}:
             extents = [_around(evidence, moved.trial_id).extents for moved in lacking.by_cause[cause]]
             why = {
-                "extents": _of_extents([one for one in extents if one]),
+                "extents": _of_extents([extent for extent in extents if extent]),
                 "image": "The loop device was asked for all of it: parts of its image have no data, and read as zeros. "
                 "Write the whole device before it is read.",
                 "unknown": _unknown(known=all(extents)),
@@ -180,10 +180,10 @@ def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
 
 def _of_extents(extents: Sequence[Extents]) -> str:
     """Return what the files consist of: of all trials together."""
-    size = sum(one.size for one in extents) or 1
-    shares = {name: sum(getattr(one, name) for one in extents) / size for name in _KINDS}
+    size = sum(extent.size for extent in extents) or 1
+    shares = {name: sum(getattr(extent, name) for extent in extents) / size for name in _KINDS}
     parts = [f"{share:.0%} {_KINDS[name]}" for name, share in shares.items() if share >= 0.005]
-    files = counted(max((one.files for one in extents), default=0), "file")
+    files = counted(max((extent.files for extent in extents), default=0), "file")
     what = ", with data that does not compress" if shares["compressed"] else ""
     return (
         f"FIEMAP of {files} shows {listed(parts)}. For these the device delivers less than is read: the figures are of "

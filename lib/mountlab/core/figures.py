@@ -33,9 +33,9 @@ def checked(
     for what, got, allowed, kind in _faults(rows, own):
         # A list of trials shows the first line alone.
         raise kind(f"{giver} gave {what}: {got}", got=got, allowed=allowed, next_step=f"report it to {authors}")
-    found: list[Measurement] = rows  # type: ignore[assignment]
-    elapsed_s = next((float(row.value) for row in found if (row.metric, row.label) == ("elapsed", "")), math.nan)
-    return [_with_step(row, steps.get(row.metric), elapsed_s) for row in found]
+    measurements: list[Measurement] = rows  # type: ignore[assignment]
+    elapsed_s = next((float(row.value) for row in measurements if (row.metric, row.label) == ("elapsed", "")), math.nan)
+    return [_with_step(row, steps.get(row.metric), elapsed_s) for row in measurements]
 
 
 def _with_step(row: Measurement, step: Step | None, elapsed_s: float) -> Measurement:

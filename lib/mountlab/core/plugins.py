@@ -27,7 +27,7 @@ TOOLS, FILESYSTEMS, CHECKS, PLOTS = GROUPS = (
 )  # fmt: skip
 """The groups of entry points that are parts."""
 EXAMPLES = "mountlab.examples"
-"""The group of what `mountlab conform` tries them with."""
+"""The group of examples with which `mountlab conform` tries them."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def where(self) -> str:
-        """As it stands in a pyproject.toml."""
+        """The entry point as it stands in a pyproject.toml."""
         return f"entry point {self.group}: {self.name} = {self.value}"
 
     def refuse(self, got: str, allowed: str) -> PluginError:
@@ -68,7 +68,7 @@ class Entry:
         )
 
     def unusable(self, name: str, got: str, allowed: str) -> PluginError:
-        """Return the error for what this part gave where it was asked for `name`."""
+        """Return the error for an unusable answer of this part. `name`: the method or attribute."""
         return PluginError(
             f"the plug-in {self.owner} gave an answer that cannot be used",
             where=f"{self.where}, {name}",
@@ -80,7 +80,7 @@ class Entry:
 
 def declared(group: str) -> tuple[Entry, ...]:
     """Return the entry points of a group that are installed, by distribution."""
-    return tuple(each for each in installed() if each.group == group)
+    return tuple(entry for entry in installed() if entry.group == group)
 
 
 @cache
@@ -89,12 +89,12 @@ def installed() -> tuple[Entry, ...]:
     from importlib.metadata import entry_points  # takes as long as all else of `mountlab --help`
 
     everything = entry_points()
-    found = [(each.dist, each) for group in (*GROUPS, EXAMPLES) for each in everything.select(group=group)]
+    points = [(ep.dist, ep) for group in (*GROUPS, EXAMPLES) for ep in everything.select(group=group)]
     entries = [
-        Entry(each.group, each.name, each.value, own.name if own else "unknown", own.version if own else "", each.load)
-        for own, each in found
+        Entry(ep.group, ep.name, ep.value, dist.name if dist else "unknown", dist.version if dist else "", ep.load)
+        for dist, ep in points
     ]
-    return tuple(sorted(entries, key=lambda each: (each.distribution, each.name)))
+    return tuple(sorted(entries, key=lambda entry: (entry.distribution, entry.name)))
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def blaming() -> Iterator[None]:
         modules = {
             str(frame.f_globals.get("__name__", "")).split(".")[0] for frame, _ in walk_tb(failure.__traceback__)
         }
-        entries = [entry for own in distributions().values() for entry in own if entry.module in modules]
+        entries = [entry for group in distributions().values() for entry in group if entry.module in modules]
         if not entries:
             raise
         raise PluginError(
@@ -138,7 +138,7 @@ def blaming() -> Iterator[None]:
 
 def words_of(failure: BaseException) -> str:
     """Return 'KeyError: 'x' (mountlab_tar/tool.py, line 3)': what was raised, and where."""
-    frames = [each for each in extract_tb(failure.__traceback__) if not each.filename.startswith("<")]
+    frames = [frame for frame in extract_tb(failure.__traceback__) if not frame.filename.startswith("<")]
     place = f" ({'/'.join(frames[-1].filename.split('/')[-2:])}, line {frames[-1].lineno})" if frames else ""
     return f"{type(failure).__name__}: {failure}{place}"
 
@@ -164,14 +164,14 @@ class Registry(Mapping[str, T], Generic[T]):
         entry = self.entry(name)
         if entry is None:
             raise KeyError(name)
-        found = self._part(entry)
-        if isinstance(found, PluginError):
-            raise found
-        return found
+        part = self._part(entry)
+        if isinstance(part, PluginError):
+            raise part
+        return part
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a part, also one that cannot be used."""
-        return name in self.own or any(each.name == name for each in declared(self.group))
+        """Return whether there is a part of this name, even one that cannot be used."""
+        return name in self.own or any(entry.name == name for entry in declared(self.group))
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
@@ -182,11 +182,11 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def entry(self, name: str) -> Entry | None:
         """Return the entry point of a plug-in's part; None for one of Mountlab's own, and for an unknown name."""
-        own = (each for each in declared(self.group) if each.name == name)
-        return None if name in self.own else next(own, None)
+        entries = (entry for entry in declared(self.group) if entry.name == name)
+        return None if name in self.own else next(entries, None)
 
     def of_plugins(self) -> Iterator[tuple[Entry, T | PluginError]]:
-        """Load all parts of plug-ins; each with itself, or with why it cannot be used."""
+        """Load all parts of plug-ins. Yield each entry point with its part, or with the error why it cannot be used."""
         return ((entry, self._part(entry)) for entry in declared(self.group))
 
     def usable(self) -> Iterator[tuple[Entry, T]]:
@@ -206,16 +206,16 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._loaded[entry]
 
     def _load(self, entry: Entry) -> T:
-        same = [each for each in declared(self.group) if each.name == entry.name]
-        taken = ["Mountlab itself"] * (entry.name in self.own) + [each.owner for each in same if each != entry]
-        if taken:
-            raise entry.refuse(f"the name {entry.name!r}, which {listed(taken)} registers too", "a name of its own")
+        same = [other for other in declared(self.group) if other.name == entry.name]
+        owners = ["Mountlab itself"] * (entry.name in self.own) + [other.owner for other in same if other != entry]
+        if owners:
+            raise entry.refuse(f"the name {entry.name!r}, which {listed(owners)} registers too", "a name of its own")
         needed = f"a subclass or an instance of {self.kind.__module__}.{self.kind.__qualname__}"
         try:
-            found = entry.load()
-            if self.kind in getattr(found, "__mro__", type(found).__mro__) and (lacks := missing(found, self.kind)):
+            loaded = entry.load()
+            if self.kind in getattr(loaded, "__mro__", type(loaded).__mro__) and (lacks := missing(loaded, self.kind)):
                 raise entry.refuse(f"{self.key} {entry.name} without {listed([*lacks])}", "; ".join(lacks.values()))
-            part = found() if isinstance(found, type) else found
+            part = loaded() if isinstance(loaded, type) else loaded
         except PluginError:
             raise
         except (Exception, SystemExit) as failure:
@@ -277,23 +277,23 @@ class Used:
 
     @property
     def words(self) -> str:
-        """'mountlab-untar 0.1.0 (tools: untar; checks: few-files)'."""
+        """The plug-in as text: 'mountlab-untar 0.1.0 (tools: untar; checks: few-files)'."""
         return f"{self.distribution} {self.version} ({self.parts_text})"
 
     @property
     def parts_text(self) -> str:
-        """'tools: untar; checks: few-files'."""
+        """The parts as text: 'tools: untar; checks: few-files'."""
         return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in self.parts.items())
 
     @property
     def installed(self) -> str | None:
         """The version that is installed now; None where there is none."""
-        own = distributions().get(self.distribution)
-        return own[0].version if own else None
+        entries = distributions().get(self.distribution)
+        return entries[0].version if entries else None
 
     @property
     def difference(self) -> str:
-        """How what is installed differs from what was used; '' where it does not."""
+        """How the installed version differs from the used one; '' where it does not."""
         now = self.installed
         if now == self.version:
             return ""
@@ -304,32 +304,33 @@ def used_by(sweep: Sweep) -> list[Used]:
     """Return the plug-ins that a run of a sweep uses: those of its tools and file systems, and all that have checks and
     plots, which look at every run."""
     families = [*sweep.filesystems, *(fs.over for fs in sweep.filesystems if fs.over)]
-    named = {TOOLS: {workload.tool for workload in sweep.workloads}, FILESYSTEMS: {fs.type for fs in families}}
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    names = {TOOLS: {workload.tool for workload in sweep.workloads}, FILESYSTEMS: {fs.type for fs in families}}
+    used: dict[tuple[str, str], dict[str, list[str]]] = {}
     for group in GROUPS:
         for entry in declared(group):
-            if entry.name in named.get(group, {entry.name}):
-                parts = found.setdefault((entry.distribution, entry.version), {})
+            if entry.name in names.get(group, {entry.name}):
+                parts = used.setdefault((entry.distribution, entry.version), {})
                 parts.setdefault(kind_of(group), []).append(entry.name)
-    return [Used(name, version, parts) for (name, version), parts in found.items()]
+    return [Used(name, version, parts) for (name, version), parts in used.items()]
 
 
 def record(sweep: Sweep) -> dict[str, dict[str, Any]]:
     """Return what run.json keeps of the plug-ins that a run of a sweep uses."""
-    return {each.distribution: {"version": each.version, **each.parts} for each in used_by(sweep)}
+    return {used.distribution: {"version": used.version, **used.parts} for used in used_by(sweep)}
 
 
 def recorded(record: Mapping[str, Any]) -> list[Used]:
     """Return the plug-ins that a run.json names, its extensions included; none in a run of an earlier version. Raises
     TypeError, LookupError or AttributeError for values of other types."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    used: dict[tuple[str, str], dict[str, list[str]]] = {}
     for part in (record, *record.get(chain.EXTENSIONS, ())):
-        for name, own in part.get("plugins", {}).items():
-            parts = found.setdefault((str(name), str(own["version"])), {})
+        for name, plugin in part.get("plugins", {}).items():
+            parts = used.setdefault((str(name), str(plugin["version"])), {})
             for kind in map(kind_of, GROUPS):
-                names = [*parts.get(kind, ()), *(str(each) for each in own.get(kind, ()))]
+                names = [*parts.get(kind, ()), *(str(name) for name in plugin.get(kind, ()))]
                 parts |= {kind: list(dict.fromkeys(names))} if names else {}
-    in_order = {key: {kind: own[kind] for kind in map(kind_of, GROUPS) if kind in own} for key, own in found.items()}
+    kinds = tuple(map(kind_of, GROUPS))
+    in_order = {key: {kind: parts[kind] for kind in kinds if kind in parts} for key, parts in used.items()}
     return [Used(name, version, parts) for (name, version), parts in in_order.items()]
 
 

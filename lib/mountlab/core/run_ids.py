@@ -35,8 +35,8 @@ def new_id(at: datetime, sweep: str, box: str, end: str) -> str:
 
 def read(run_id: str, box: str) -> RunId | None:
     """Return the parts of the name of a run on a box; None for a name that somebody has given."""
-    found = re.fullmatch(f"{_BEGIN}{re.escape(box)}{_END}", run_id)
-    return RunId(found["time"], found["sweep"], box, (found["end"] or "").removeprefix("-")) if found else None
+    match = re.fullmatch(f"{_BEGIN}{re.escape(box)}{_END}", run_id)
+    return RunId(match["time"], match["sweep"], box, (match["end"] or "").removeprefix("-")) if match else None
 
 
 def with_box(run_id: str, box: str, new: str) -> str:

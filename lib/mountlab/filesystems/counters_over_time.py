@@ -74,16 +74,16 @@ def over_time(files: Mapping[str, str]) -> OverTime | None:
     looks = list(_looks(files.get(TrialFiles.OVER_TIME, "")))
     times = _since_start(looks, files)
     length = _length(files)
-    kept = _apart(_inside(list(zip(times, looks, strict=True)), length))
-    if len(kept) < 2:
+    samples = _apart(_inside(list(zip(times, looks, strict=True)), length))
+    if len(samples) < 2:
         return None
-    numbers = list(kept[0][1].devices)
+    numbers = list(samples[0][1].devices)
     return OverTime(
         length=length,
-        devices=[_device(number, kept) for number in numbers],
-        processors=dict(_processors(kept)),
-        pressure=_rates(kept, lambda look: look.waited_us, 1 / _MICROSECONDS),
-        dirty=[(at, float(look.dirty)) for at, look in kept if look.dirty is not None],
+        devices=[_device(number, samples) for number in numbers],
+        processors=dict(_processors(samples)),
+        pressure=_rates(samples, lambda look: look.waited_us, 1 / _MICROSECONDS),
+        dirty=[(at, float(look.dirty)) for at, look in samples if look.dirty is not None],
     )
 
 
@@ -150,13 +150,13 @@ def _apart(looks: Iterator[tuple[float, _Reading]]) -> list[tuple[float, _Readin
     taken = list(looks)
     widths = [late[0] - early[0] for early, late in pairwise(taken)]
     least = _SHORT * median(widths) if widths else 0.0
-    kept = taken[:1]
+    samples = taken[:1]
     for look in taken[1:]:
-        if look[0] - kept[-1][0] < least and len(kept) > 1:
-            kept.pop()
-        if look[0] - kept[-1][0] >= least > 0:
-            kept.append(look)
-    return kept
+        if look[0] - samples[-1][0] < least and len(samples) > 1:
+            samples.pop()
+        if look[0] - samples[-1][0] >= least > 0:
+            samples.append(look)
+    return samples
 
 
 # --- points -----------------------------------------------------------------------------------------------------------

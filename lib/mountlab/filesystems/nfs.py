@@ -93,8 +93,8 @@ class Nfs(Family):
     def client_steps(self, fs: Filesystem, place: Place, own: Place) -> tuple[Step, ...]:
         mount = self._mount(fs, fs.server or HERE, own)
         # The server may be gone before the client: then the mount must go all the same.
-        gone = ("sh", "-c", 'timeout 60 umount "$1" || umount -f "$1" || umount -l "$1"', "umount-nfs", own.mountpoint)
-        return directory_step(own.mountpoint), replace(mount, keep=None, undo=gone)
+        undo = ("sh", "-c", 'timeout 60 umount "$1" || umount -f "$1" || umount -l "$1"', "umount-nfs", own.mountpoint)
+        return directory_step(own.mountpoint), replace(mount, keep=None, undo=undo)
 
     def client_root(self, fs: Filesystem, place: Place, own: Place) -> str:
         return own.mountpoint

@@ -35,34 +35,34 @@ def write_history(wanted: Wanted, *, results: Path = paths.RESULTS) -> Path:
     """Execute the notebook of histories and return the path of its page, in a directory named after what was asked for.
     Raises as `histories.load_years` and `execute.write_report` do."""
     years = load_years(results, wanted)
-    given = {
+    parameters = {
         name: value.isoformat() if isinstance(value, datetime) else str(value)
         for name, value in asdict(wanted).items()
         if value is not None
     }
-    name = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:10]
+    name = sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:10]
     directory = years.results / f"history-{name}"
     executed = directory / "notebooks" / NOTEBOOK.name
-    execute(NOTEBOOK, executed, {"results": str(years.results), **given})
+    execute(NOTEBOOK, executed, {"results": str(years.results), **parameters})
     title = "How did the figures change over the years?"
     disk.replace_file(directory / "report.html", export(executed, title=title, kind="history").encode())
-    disk.replace_file(directory / "entry.json", json.dumps(_entry(years, given), indent=1).encode())
+    disk.replace_file(directory / "entry.json", json.dumps(_entry(years, parameters), indent=1).encode())
     refresh_index(years.results)
     return directory / "report.html"
 
 
-def _entry(years: Years, given: dict[str, str]) -> dict[str, Any]:
+def _entry(years: Years, parameters: dict[str, str]) -> dict[str, Any]:
     """Return the index entry of the page; its date is that of the newest run, so that it is the same when it is made
     again."""
     newest = max(point.at for history in years.histories for point in (*history.points, *history.left_out))
-    about = ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
+    about = ", ".join(f"{name} {value}" for name, value in parameters.items()) or "everything"
     return {
         "kind": "history",
         "title": f"How did the figures change over the years? {about}",
         "page": "report.html",
         "created_at": newest.isoformat(timespec="seconds"),
-        "box": given.get("box", ""),
-        "sweep": given.get("sweep", ""),
+        "box": parameters.get("box", ""),
+        "sweep": parameters.get("sweep", ""),
         "verdict": history_text.sentences(years.histories)[0],
         "caveats": {},
         "runs": sorted({point.run for history in years.histories for point in history.points}),
@@ -89,7 +89,7 @@ def _write_change(directory: Path, history: History, change: Change, years: Year
     links = {run: f"../../{run}/report.html" for run in runs if (years.results / run / "report.html").exists()}
     body = history_view.change_body(history, change, links, compare=compare)
     made = page(body, title=history_text.change_title(history, change), kind="change").encode()
-    kept = {file.name: file.read_bytes() for file in map(directory.joinpath, _FILES) if file.exists()}
+    present = {file.name: file.read_bytes() for file in map(directory.joinpath, _FILES) if file.exists()}
     files = {"report.html": made, "entry.json": entry}
-    store.write_files(directory, {name: data for name, data in files.items() if kept.get(name) != data})
+    store.write_files(directory, {name: data for name, data in files.items() if present.get(name) != data})
     return directory / "report.html"

@@ -23,12 +23,12 @@ def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
     parts = _parts(notebook.cells)
     reasons = {at: _nothing_in(part) for at, part in enumerate(parts)}
     empty = {at: text for at, text in reasons.items() if text is not None and not _holds_others(at, parts, reasons)}
-    gone = [f"- {_title(parts[at])}: {text}" for at, text in empty.items() if text]
-    kept = [cell for at, part in enumerate(parts) if at not in empty for cell in part]
-    if gone:
-        source = "\n".join(["### Not in this report", "", *gone])
-        kept.append(type(notebook.cells[0])(cell_type="markdown", id="left-out-parts", metadata={}, source=source))
-    return type(notebook)({**notebook, "cells": kept}), resources
+    removed = [f"- {_title(parts[at])}: {text}" for at, text in empty.items() if text]
+    cells = [cell for at, part in enumerate(parts) if at not in empty for cell in part]
+    if removed:
+        source = "\n".join(["### Not in this report", "", *removed])
+        cells.append(type(notebook.cells[0])(cell_type="markdown", id="left-out-parts", metadata={}, source=source))
+    return type(notebook)({**notebook, "cells": cells}), resources
 
 
 def _parts(cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -64,9 +64,9 @@ def _nothing_in(part: Sequence[Cell]) -> str | None:
     """Return what a part says instead of showing something; None where it shows something, or has no heading."""
     outputs = [output for cell in part if cell["cell_type"] == "code" for output in cell["outputs"]]
     # What has no HTML (a warning, plain text) shows something.
-    shown = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
-    shown = [text.replace(JUPYTERLAB_STYLE, "").strip() for text in shown]
-    empty = [text for text in shown if text.startswith(NOTHING)]
-    if not _title(part) or not shown or len(empty) < len(shown):
+    htmls = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    htmls = [text.replace(JUPYTERLAB_STYLE, "").strip() for text in htmls]
+    empty = [text for text in htmls if text.startswith(NOTHING)]
+    if not _title(part) or not htmls or len(empty) < len(htmls):
         return None
     return " ".join(unescape(_TAG.sub("", text)).strip() for text in empty)

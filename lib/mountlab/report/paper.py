@@ -61,8 +61,8 @@ def estimate_tables(estimates: pd.DataFrame, sweep: Sweep) -> dict[str, PaperTab
         rows = []
         for cell_id, mean, low, high, n, late in sorted(zip(*columns, strict=True), key=lambda row: order[row[0]]):
             cell = sweep.combinations[cell_id]
-            shown = _mean_or_bounds(mean, low, high, scale.factor)
-            rows.append((cell.filesystem.name, cell.workload.label, shown, phrases.trial_count(n, late)))
+            mean_text = _mean_or_bounds(mean, low, high, scale.factor)
+            rows.append((cell.filesystem.name, cell.workload.label, mean_text, phrases.trial_count(n, late)))
         heading = names.metric_heading(str(metric), str(label))
         caption = f"{heading}: mean {PLUS_MINUS} half width of its {sweep.design.level:.0%} interval, n trials"
         name = "-".join(filter(None, (str(metric), re.sub(r"\W+", "_", str(label)))))
@@ -105,13 +105,13 @@ def pivot_table(frames: Mapping[str, pd.DataFrame], what: str, base: str, unit: 
     parts = [frames[name].reindex(columns=means.columns) for name in ("mean", "low", "high", "n", "censored")]
     columns = []
     for name in means:
-        shown = means[name].tolist()
+        texts = means[name].tolist()
         if name in cells:
-            shown = []
+            texts = []
             for mean, low, high, n, late in zip(*(part[name].tolist() for part in parts), strict=True):
                 text = "" if math.isnan(mean) and not late > 0 else _mean_or_bounds(mean, low, high, scale.factor)
-                shown.append(f"{text} (n = {phrases.trial_count(int(n), int(late))})" if late > 0 else text)
-        columns.append(shown)
+                texts.append(f"{text} (n = {phrases.trial_count(int(n), int(late))})" if late > 0 else text)
+        columns.append(texts)
     caption = f"{what[0].upper()}{what[1:]}, {scale.unit}: mean {PLUS_MINUS} half width of the interval"
     places = frozenset(place for place, name in enumerate(means) if name in cells)
     return PaperTable(caption, tuple(map(str, means)), tuple(zip(*columns, strict=True)), places)

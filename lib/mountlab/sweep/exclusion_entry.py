@@ -29,15 +29,15 @@ def read_exclusions(
     """Return ids of the cells that the sweep's `exclude` takes out, in the order of the sweep. Raises ParameterError
     for an entry that matches nothing, and where nothing is left of a file system or of a workload."""
     cells = [Cell(filesystem=fs, workload=workload) for fs in filesystems for workload in workloads]
-    gone: set[str] = set()
+    excluded: set[str] = set()
     check_looks(len(read_combinations(entries, where)) * len(cells), where)
     for number, entry in enumerate(read_combinations(entries, where)):
-        gone |= _excluded(entry, cells, f"{where}[{number}]")
-    left = [cell for cell in cells if cell.id not in gone]
+        excluded |= _excluded(entry, cells, f"{where}[{number}]")
+    rest = [cell for cell in cells if cell.id not in excluded]
     names = {"file system": [fs.name for fs in filesystems], "workload": [w.label for w in workloads]}
-    kept = {"file system": {cell.filesystem.name for cell in left}, "workload": {cell.workload.label for cell in left}}
+    used = {"file system": {cell.filesystem.name for cell in rest}, "workload": {cell.workload.label for cell in rest}}
     for what, names_of in names.items():
-        empty = [name for name in names_of if name not in kept[what]]
+        empty = [name for name in names_of if name not in used[what]]
         if empty:
             raise ParameterError(
                 f"no cell of a {what} is left",
@@ -46,7 +46,7 @@ def read_exclusions(
                 allowed="at least one cell of each",
                 next_step=f"remove the {what}, or an exclusion",
             )
-    return tuple(cell.id for cell in cells if cell.id in gone)
+    return tuple(cell.id for cell in cells if cell.id in excluded)
 
 
 def check_compared(sweep: Sweep, where: str) -> None:

@@ -112,13 +112,13 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
     for key in entry.model_fields_set - {"type"} - family.keys:
         raise unknown_key(key, sorted({"type", *family.keys}), where=f"{where}.{key}", what=f"key for {entry.type}")
     _check_text(entry, where)
-    given: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
+    values: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
     texts = {key: text for key in _SIZES if (text := getattr(entry, key)) is not None}
     sizes: dict[str, Any] = {_SIZES[key]: parse_bytes(text, where=f"{where}.{key}") for key, text in texts.items()}
     fs = Filesystem(
         name=name,
         type=entry.type,
-        **given,
+        **values,
         **sizes,
         direct_io=entry.direct_io is not False,
         preallocate=entry.preallocate is not False,

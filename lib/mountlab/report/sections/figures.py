@@ -218,21 +218,21 @@ def inside_plots(run: RunView) -> Iterator[Plot]:
     return _of_inside(run, _inside(run))
 
 
-def _of_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[Plot]:
-    for label, trials in list(shown.items())[:MOST_INSIDE]:
+def _of_inside(run: RunView, courses: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[Plot]:
+    for label, trials in list(courses.items())[:MOST_INSIDE]:
         yield plots.plot_inside(trials, label, filesystems=names_of(run))
 
 
 def _inside(run: RunView) -> dict[str, list[plots.InsideTrial]]:
-    """Label of each workload to its trials in the middle, without those that were too short to have a course."""
+    """Return label of each workload to its trials in the middle, without those that were too short to have a course."""
     cells = sorted(run.sweep.cells, key=lambda cell: run.sweep.workloads.index(cell.workload))
     chosen_trials = median_trials(run.sweep, run.trials, run.measurements, run.answer_metrics)
-    shown: dict[str, list[plots.InsideTrial]] = {}
+    courses: dict[str, list[plots.InsideTrial]] = {}
     for cell in (cell for cell in cells if cell.id in chosen_trials):
-        if len(shown) <= MOST_INSIDE or cell.workload.label in shown:
+        if len(courses) <= MOST_INSIDE or cell.workload.label in courses:
             trial = _inside_trial(run, cell, chosen_trials[cell.id])
-            shown.setdefault(cell.workload.label, []).extend([trial] if trial.points else [])
-    return {label: trials for label, trials in shown.items() if not all(plots.quiet(n, trials) for n in plots.INSIDE)}
+            courses.setdefault(cell.workload.label, []).extend([trial] if trial.points else [])
+    return {label: trials for label, trials in courses.items() if not all(plots.quiet(n, trials) for n in plots.INSIDE)}
 
 
 def _inside_trial(run: RunView, cell: Cell, trial_id: str) -> plots.InsideTrial:
@@ -243,12 +243,12 @@ def inside_trials(run: RunView) -> Html:
     """Return the trial in the middle of each cell over its time; and the bandwidth of every trial, where it was
     logged."""
     why = why_no_counters(run.info, run.sweep)
-    shown = _inside(run)
-    drawn = [html.plot(plot) for plot in _of_inside(run, shown)]
+    courses = _inside(run)
+    drawn = [html.plot(plot) for plot in _of_inside(run, courses)]
     every = list(series_plots(run))
     if not drawn and not every:
         return html.nothing(why or "No trial was long enough for a course: it takes two tenths of a second and more.")
-    caption = " ".join(filter(None, (*_about_inside(run, shown), why)))
+    caption = " ".join(filter(None, (*_about_inside(run, courses), why)))
     more, folded = drawn[OPEN_INSIDE:], f"Bandwidth of every trial: {numbers.counted(len(every), 'plot')}"
     return html.joined(
         html.paragraph(caption, kind="meta") if caption else "",
@@ -258,14 +258,14 @@ def inside_trials(run: RunView) -> Html:
     )
 
 
-def _about_inside(run: RunView, shown: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[str]:
+def _about_inside(run: RunView, courses: Mapping[str, Sequence[plots.InsideTrial]]) -> Iterator[str]:
     """Yield which trials are drawn, and what is not."""
-    trials = [trial for members in list(shown.values())[:MOST_INSIDE] for trial in members]
+    trials = [trial for members in list(courses.values())[:MOST_INSIDE] for trial in members]
     if not trials:
         return
     middle = "The trial in the middle of each search." if run.sweep.searches else ""
     yield middle or "The median trial of each cell, by the metric of the answer."
-    if len(shown) > MOST_INSIDE:
+    if len(courses) > MOST_INSIDE:
         yield f"Drawn are the first {MOST_INSIDE} of {len(run.sweep.workloads)} workloads."
     empty = [look.title for name, look in plots.INSIDE.items() if plots.quiet(name, trials) and _seen(name, trials)]
     unseen = [look.title for name, look in plots.INSIDE.items() if not _seen(name, trials)]

@@ -129,14 +129,14 @@ def differences(comparison: RunComparison) -> Html:
     """Return what is known to differ between the runs, a column a run, and what is not known of all."""
     drawn = [row for row in comparison.differences if row.known]
     unknown = [f"{row.area}: {text.difference_name(row)}" for row in comparison.differences if not row.known]
-    shown: Text = html.paragraph("Nothing that was kept differs.")
+    differences: Text = html.paragraph("Nothing that was kept differs.")
     if drawn:
         respects = numbers.counted(len(known_areas(drawn)), "respect")
         rows = ((row.area, [text.difference_name(row), *text.difference_values(row)]) for row in drawn)
         caption = f"{numbers.counted(len(drawn), 'difference')} in {respects}"
-        shown = html.grouped_table(["What", *comparison.names], rows, caption=caption)
+        differences = html.grouped_table(["What", *comparison.names], rows, caption=caption)
     heading = f"Not known of {text.all_of(comparison)}: {len(unknown)}"
-    return html.joined(shown, html.details(heading, html.items(unknown)) if unknown else "")
+    return html.joined(differences, html.details(heading, html.items(unknown)) if unknown else "")
 
 
 def not_compared(comparison: RunComparison) -> Html:
@@ -166,7 +166,7 @@ def overview(comparison: RunComparison) -> Html:
     names, over = comparison.names, ("all boxes",) if comparison.factor == "box" else ()
     titles = text.plot_titles(comparison)
     answers, drawn = _answers_to_draw(comparison), []
-    if any(words.effect(one) >= 0 for on_each in answers.values() for one in on_each if one):
+    if any(words.effect(ratio) >= 0 for on_each in answers.values() for ratio in on_each if ratio):
         columns, smallest = (*names, *over), comparison.smallest_effect
         plot = plot_answer_over_runs(
             answers, columns, title=titles[0], smallest_effect=smallest, filesystems=filesystems
@@ -193,12 +193,12 @@ def _relative(cells: Sequence[CellOverRuns]) -> Iterator[Relative]:
     """Yield every estimate over the mean of its cell's estimates; the figures that differ most first."""
     several = len({(cell.metric, cell.label) for cell in cells}) > 1
     for cell in sorted(cells, key=_most_apart):
-        means = [one.mean for one in cell.estimates if one]
+        means = [estimate.mean for estimate in cell.estimates if estimate]
         mean = sum(means) / len(means)
         group = cell.cell.workload.label + (f": {metric_noun(cell.metric, cell.label)}" if several else "")
-        for place, one in enumerate(cell.estimates):
-            if one and mean > 0:
-                parts = (one.mean / mean, one.low / mean, one.high / mean)
+        for place, estimate in enumerate(cell.estimates):
+            if estimate and mean > 0:
+                parts = (estimate.mean / mean, estimate.low / mean, estimate.high / mean)
                 yield Relative(group, cell.cell.filesystem.name, place, *parts)
 
 
@@ -221,8 +221,8 @@ def verdicts(comparison: RunComparison) -> Html:
         head: Head = ["Comparison", *numeric(*comparison.names), "Verdicts"]
         caption = "Ratio, interval and verdict in each run; those of a run hold together"
         for answer in comparison.answers:
-            one, agreement = answer.known[0], "all alike" if answer.agrees else "✗ change"
-            rows.append((text.row_name(one), [text.pair_name(one), *map(_ratio_cell, answer.on_each), agreement]))
+            first, agreement = answer.known[0], "all alike" if answer.agrees else "✗ change"
+            rows.append((text.row_name(first), [text.pair_name(first), *map(_ratio_cell, answer.on_each), agreement]))
         return html.joined(html.paragraph(_IN_EACH_RUN), html.grouped_table(head, rows, caption=caption))
     spread = numeric("Box to box, %", "Block to block, %", "p")
     head = ["Comparison", *numeric(*comparison.names, "Over boxes"), Column("Further box", "interval"), *spread]
@@ -287,12 +287,12 @@ def _pair_table(
     head: Head = ["File system", *figures, Column("Interval", "interval"), *numeric("Break-even"), "Verdict", "Caveats"]
     rows: list[tuple[str, list[Text]]] = []
     for ratio in ratios:
-        shown = words.compared_figures(ratio.comparison)
+        texts = words.compared_figures(ratio.comparison)
         both = [numbers.mean_figures(*[mean] * 3, factor=scale.factor).value for mean in (ratio.mean_a, ratio.mean_b)]
         counts = (str(ratio.n_a), str(ratio.n_b))
         verdict = words.verdict_or_why(ratio.comparison, pair.smallest_effect)
         doubtful = ", ".join(map(code_words, doubts.get(doubt_key(ratio.cell.id, ratio.metric), ())))
-        cells = [ratio.cell.filesystem.name, *both, *counts, shown.value, shown.interval]
+        cells = [ratio.cell.filesystem.name, *both, *counts, texts.value, texts.interval]
         rows.append((_group_name(ratio), [*cells, text.break_even_text(ratio), verdict, doubtful]))
     caption = f"{metric_heading(metric)}, {scale.unit}; intervals hold for all ratios together"
     return html.grouped_table(head, rows, caption=caption)
@@ -302,7 +302,8 @@ def _spread_table(comparison: RunComparison, metric: str, cells: Sequence[CellOv
     """Return the mean in each run with its interval and its verdict against the first, and what lies between runs and
     inside them."""
     run, runs = comparison.factor, text.PLURAL[comparison.factor]
-    scale = scale_for(cells[0].unit, max(abs(one.mean) for cell in cells for one in cell.estimates if one))
+    largest = max(abs(estimate.mean) for cell in cells for estimate in cell.estimates if estimate)
+    scale = scale_for(cells[0].unit, largest)
     means = (f"{name}, {scale.unit}" for name in comparison.names)
     spreads = (f"Between {runs}, %", f"Inside a {run}, %", "Share between, %", "p")
     rows: list[tuple[str, list[Text]]] = []
@@ -310,11 +311,11 @@ def _spread_table(comparison: RunComparison, metric: str, cells: Sequence[CellOv
         spread = cell.spread
         signs = [f" {words.SIGNS[ratio.comparison.verdict]}" if ratio else "" for ratio in cell.ratios]
         row: list[Text] = [cell.cell.filesystem.name]
-        for one, sign in zip(cell.estimates, signs, strict=True):
-            if one is None:
+        for estimate, sign in zip(cell.estimates, signs, strict=True):
+            if estimate is None:
                 row.append(numbers.MISSING)
             else:
-                figures = numbers.mean_figures(one.mean, one.low, one.high, factor=scale.factor)
+                figures = numbers.mean_figures(estimate.mean, estimate.low, estimate.high, factor=scale.factor)
                 row.append(html.stacked(figures.value, f"{figures.interval or 'no interval'}{sign}"))
         row += [
             _share_cell(spread.between, spread.low, spread.high),
