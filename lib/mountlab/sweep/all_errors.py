@@ -49,7 +49,7 @@ class _Search:
         self.overridden = [tuple(key.split(".")) for key in overrides]
         chosen = overrides.get("preset", raw.get("preset")) or []
         self.presets = [chosen] if isinstance(chosen, str) else list(chosen)
-        self.left, self.removed = deepcopy(raw), list[Path]()
+        self.remaining, self.removed = deepcopy(raw), list[Path]()
 
     def errors(self, first: ParameterError) -> list[ParameterError]:
         """Return the first error and those behind it, with their places, in the order of the file."""
@@ -58,10 +58,10 @@ class _Search:
             path = self._path(error)
             if not errors or (path and self._is_its_own(error, path)):
                 errors += [(self._placed(part, path), part) for part in all_of(error)]
-            if not path or not self._remove(self._gone_with(error, path)):
+            if not path or not self._remove(self._path_to_remove(error, path)):
                 break
             try:
-                self.read(deepcopy(self.left))
+                self.read(deepcopy(self.remaining))
                 break
             except ParameterError as another:
                 error = another
@@ -70,7 +70,7 @@ class _Search:
     def _path(self, error: ParameterError) -> Path:
         """Return the keys that lead to an error in the file; () where it is not known."""
         if error.where == self.where:  # an unknown key of the file itself
-            return next(((key,) for key in self.left if repr(key) == error.got), ())
+            return next(((key,) for key in self.remaining if repr(key) == error.got), ())
         place = error.where.removeprefix(f"{self.where}: ")
         return _matched(place, self.whole) if place != error.where else ()
 
@@ -87,22 +87,22 @@ class _Search:
         return line, column
 
     def _is_its_own(self, error: ParameterError, path: Path) -> bool:
-        """Return whether an error is one without what was taken out, too."""
-        if any(path[: len(gone)] == gone or gone[: len(path)] == path for gone in self.removed):
+        """Return whether an error is independent of the parts that were removed."""
+        if any(path[: len(removed)] == removed or removed[: len(path)] == path for removed in self.removed):
             return False
         if path[0] not in (*_WITH_ENTRIES, "design"):
-            return not any(gone[0] in _WITH_ENTRIES for gone in self.removed)
-        if not any(_entry(gone) == _entry(path) for gone in self.removed):
+            return not any(removed[0] in _WITH_ENTRIES for removed in self.removed)
+        if not any(_entry(removed) == _entry(path) for removed in self.removed):
             return True
         return error.what.startswith(_OF_A_VALUE)
 
-    def _gone_with(self, error: ParameterError, path: Path) -> Path:
-        """Return what to take out: the key of a value that is wrong by itself, else its entry."""
-        return path if error.what.startswith(_OF_A_VALUE) and _value(self.left, path) is not None else _entry(path)
+    def _path_to_remove(self, error: ParameterError, path: Path) -> Path:
+        """Return the path to remove: the key of a value that is wrong by itself, else its entry."""
+        return path if error.what.startswith(_OF_A_VALUE) and _value(self.remaining, path) is not None else _entry(path)
 
     def _remove(self, path: Path) -> bool:
-        """Take a key out, or put another entry in the place of one. False where that changes nothing."""
-        holder = _value(self.left, path[:-1])
+        """Remove a key, or replace an entry by a valid one. Return False where that changes nothing."""
+        holder = _value(self.remaining, path[:-1])
         if path in self.removed or not isinstance(holder, dict) or path[-1] not in holder:
             return False
         if path[0] in _WITH_ENTRIES and path == _entry(path):

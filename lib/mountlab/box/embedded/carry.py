@@ -51,20 +51,20 @@ def carried(
     """
     program = here.needed(SSH, "the sockets of clients are carried by it")
     with private_directory("mountlab-carry-") as (directory, watch), ExitStack() as undo:
-        own = {source.name: directory / str(number) for number, source in enumerate(sources)}
+        local_sockets = {source.name: directory / str(number) for number, source in enumerate(sources)}
         legs = [
             _Leg.started(
                 undo,
                 watch,
                 source.name,
-                own[source.name].with_suffix(".log"),
-                (program, *_words(), "-L", f"{own[source.name]}:{source.socket}", *source.ssh),
+                local_sockets[source.name].with_suffix(".log"),
+                (program, *_words(), "-L", f"{local_sockets[source.name]}:{source.socket}", *source.ssh),
             )
             for source in sources
         ]
         for leg in legs:
-            leg.wait(own[leg.name])
-        back = (word for source in sources for word in ("-R", f"{sockets[source.name]}:{own[source.name]}"))
+            leg.wait(local_sockets[leg.name])
+        back = (word for source in sources for word in ("-R", f"{sockets[source.name]}:{local_sockets[source.name]}"))
         argv = (program, *_words(), *back, *ssh)
         legs.append(_Leg.started(undo, watch, name, directory / "back.log", argv))
 

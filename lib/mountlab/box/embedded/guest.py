@@ -253,7 +253,7 @@ def _bootstrap(box: Box, argv: Sequence[str], scratch: Path, watch: Watch, say: 
     """Run mmdebstrap, and tell how it goes on: its own lines begin with 'I: '."""
     environment = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C", "PATH": f"{os.environ['PATH']}:{here.SBIN}"}
     environment["INITRD"] = "No"  # the kernel's package would make one for any machine
-    said: list[str] = []
+    lines: list[str] = []
     with subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -266,7 +266,7 @@ def _bootstrap(box: Box, argv: Sequence[str], scratch: Path, watch: Watch, say: 
         watch(process)
         try:
             for line in process.stderr or ():
-                said.append(line)
+                lines.append(line)
                 if line.startswith("I: ") and line.endswith("...\n") and "tempdir" not in line:
                     say(line[3:].strip())
         except BaseException:
@@ -278,7 +278,7 @@ def _bootstrap(box: Box, argv: Sequence[str], scratch: Path, watch: Watch, say: 
             where=f"box {box.name}",
             got=f"exit status {process.returncode}",
             next_step="where it could not fetch packages, see that `apt-get update` works here; then prepare again",
-            evidence="".join(line for line in said if not line.startswith("I: ")),
+            evidence="".join(line for line in lines if not line.startswith("I: ")),
         )
 
 
@@ -320,10 +320,10 @@ def sources(box: Box) -> tuple[str, ...]:
 
 def source_lines(targets: str) -> tuple[str, ...]:
     """Return lines of sources.list from 'origin|address|release|component' lines; only Debian's own servers count."""
-    found = (line.split("|") for line in targets.splitlines())
+    rows = (line.split("|") for line in targets.splitlines())
     return tuple(
         f"deb [signed-by={DEBIAN_KEYS}] {uri} {release} {component}"
-        for origin, uri, release, component in found
+        for origin, uri, release, component in rows
         if origin == "Debian" and "://" in uri
     )
 

@@ -44,8 +44,8 @@ def run(argv: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVNULL) -> sub
 
 def find(program: Program) -> str | None:
     """Return the path of a program on PATH, among the administrator's, or in one of its own places; None elsewhere."""
-    own = (path for place in program.places for path in Path("/").glob(f"{place.lstrip('/')}/{program.name}"))
-    return find_program(program.name) or next(map(str, own), None)
+    paths = (path for place in program.places for path in Path("/").glob(f"{place.lstrip('/')}/{program.name}"))
+    return find_program(program.name) or next(map(str, paths), None)
 
 
 def missing(programs: Sequence[Program]) -> list[Program]:

@@ -224,11 +224,11 @@ def _remove_privsep_dir(sessions: Set[int]) -> None:
 def _sshds() -> dict[int, int]:
     """Return the processes of every sshd, and their parents. One that has ended needs nothing, even where its own
     parent, such as the first process of a container, never asks how it ended."""
-    found = {}
+    parents = {}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile
             name, _, rest = (process / "stat").read_text(errors="replace").partition("(")[2].rpartition(") ")
             state, parent = rest.split()[:2]
             if name.startswith("sshd") and state not in "ZX":
-                found[int(process.name)] = int(parent)
-    return found
+                parents[int(process.name)] = int(parent)
+    return parents

@@ -188,13 +188,13 @@ def _running(
 
 
 def _wait_until_ready(machine: subprocess.Popen[bytes], console: Path, port: int) -> str:
-    """'' when the guest says that it is ready and its sshd answers, or why it will not be."""
+    """Wait until the guest reports that it is ready and its sshd answers. Return '' then, or why it will not be."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
-        status, said = machine.poll(), _text(console)
-        if READY in said and greets(port, GREETING_TIMEOUT_S):
+        status, output = machine.poll(), _text(console)
+        if READY in output and greets(port, GREETING_TIMEOUT_S):
             return ""
-        reason = next((line for line in said.splitlines() if any(words in line for words in GIVES_UP)), "")
+        reason = next((line for line in output.splitlines() if any(words in line for words in GIVES_UP)), "")
         if reason or status is not None:
             return reason or f"QEMU ended with exit status {status}"
         time.sleep(0.02)
