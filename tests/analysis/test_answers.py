@@ -140,7 +140,7 @@ DOUBT = Caveat(code="implausible", severity="warning", scope="cell", subject="ex
 def held(expected: dict[str, dict[str, Any]], *changes: dict[str, Any], **run_parts: Any) -> list[tuple[str, str]]:
     run = run_of(*changes, **run_parts)
     own = replace(run, sweep=replace(run.sweep, expected=expected))
-    return [(each.held, each.text) for each in answers.expected(own)]
+    return [(each.state, each.text) for each in answers.expectations(own)]
 
 
 def test_an_expectation_is_confirmed_by_every_comparison_only() -> None:

@@ -38,10 +38,10 @@ def test_a_capacity_that_fell_has_an_interval_of_all_that_it_lay_between_and_is_
         replace(SEARCH, half_width=bets.half_width), (*early, *late), (), 25.0, 100_000.0, 0.95, compared=0
     )
     assert (bets.low, bets.high) == (780.0, 1045.0)
-    assert found.found.low <= 780.0
-    assert found.found.high > 1045.0
+    assert found.capacity.low <= 780.0
+    assert found.capacity.high > 1045.0
     assert found.ended is None
-    assert replace(found, trials=tuple(early)).found == capacity(early), "until then there was one capacity"
+    assert replace(found, trials=tuple(early)).capacity == capacity(early), "until then there was one capacity"
 
 
 def test_a_search_whose_objective_fails_at_the_floor_says_so() -> None:
@@ -67,7 +67,7 @@ def test_a_search_asks_both_ends_of_its_interval_once_more_before_it_ends() -> N
     """900 held and 990 failed six times each, all at 990 last: the disk may have become slower since."""
     narrow = [RateTrial(900.0, holds=True)] * 6 + [RateTrial(990.0, holds=False)] * 6
     found = replace(searching({}), trials=tuple(narrow))
-    assert found.found.half_width <= SEARCH.half_width
+    assert found.capacity.half_width <= SEARCH.half_width
     assert (found.ended, found.next_rate) == (None, 900.0)
     assert replace(found, trials=(*narrow, RateTrial(900.0, holds=True))).ended == ("precise", "")
     contradicted = replace(found, trials=(*narrow, RateTrial(900.0, holds=False)))

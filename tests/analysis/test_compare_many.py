@@ -209,8 +209,12 @@ def test_what_differs_is_told_for_every_run(many: RunComparison) -> None:
 def test_a_run_that_does_not_know_a_fact_has_none_of_its_values() -> None:
     known, other = {"mds": "Not affected"}, {"mds": "Vulnerable"}
     runs = [run("a", cpu_mitigations=known), run("b", cpu_mitigations=other), run("c"), run("d", cpu_mitigations=known)]
-    text = words.comparison_text(compare_runs(runs))
+    found = compare_runs(runs)
+    text = words.comparison_text(found)
     assert "system: mitigations: mds: not affected in A and D, off in B, not known in C" in text
+    values = ["Not affected", "Vulnerable", None, "Not affected"]
+    row = {"area": "system", "what": "cpu_mitigations", "values": values, "known": True, "part": "mds"}
+    assert row in words.comparison_json(found)["differences"]
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_many_runs_have_all_cells_and_all_answers_in_common(made: Runs) -> None:
         (each.cell.id, each.metric, each.p_adjusted) for each in expected.cells
     ]
     assert len(found.answers) == 4
-    assert all(len(each.known) == 3 for each in found.answers)
+    assert all(len(each.present) == 3 for each in found.answers)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import measurement_frame
-from mountlab.analysis.stopping import stop_rule, stops
+from mountlab.analysis.stopping import RunSoFar, stop_rule, stops
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core.model import Cell, CellStop, Design, Filesystem, Measurement, Status, Sweep, Trial, Until, Workload
 from mountlab.stats import sequential
@@ -89,7 +89,7 @@ def leaving(value: Value, blocks: int, sweep: Sweep | None = None, left: Any = N
 
 def decide(sweep: Sweep, *seen: Any, before: int, stopped: Mapping[str, CellStop]) -> Mapping[str, CellStop]:
     rule = stop_rule(sweep)
-    return rule.decide(*seen, before=before, stopped=stopped).stops if rule else {}
+    return rule.decide(RunSoFar(*seen), before=before, stopped=stopped).stops if rule else {}
 
 
 def told(value: Value, blocks: int, sweep: Sweep | None = None, **more: Any) -> dict[str, CellStop]:

@@ -335,7 +335,7 @@ def test_a_retried_timeout_of_an_earlier_run_is_read_as_the_timeout_that_it_was(
     assert run.estimates.set_index(["cell", "metric"]).loc[(COLD[0], "read_bandwidth"), "censored"] == 1
     write_derived(run)
     rows = read_run(path, "r")
-    assert rows.run["figures_from"] == "measurements.parquet"
+    assert rows.source == "measurements.parquet"
     assert rows.trials.column("status").to_pylist().count("timeout") == 1
     assert check(path, "r") == ""
 

@@ -33,7 +33,7 @@ def test_a_point_is_a_trial_and_hollow_where_its_schedule_was_not_kept() -> None
     markers = [line for line in lines(plots.plot_capacity([curve], filesystems=NAMES)) if line.get_marker() == "o"]
     full, hollow = markers[0], markers[1]
     assert hollow.get_markerfacecolor() == "none"
-    lost = [(each.asked, 1e3 * each.latencies["read_latency_p99"]) for each in curve.trials if not each.kept]
+    lost = [(each.asked, 1e3 * each.latencies["read_latency_p99"]) for each in curve.trials if not each.on_schedule]
     assert points_of(hollow) == pytest.approx(lost)
     assert len(points_of(full)) == 18
 

@@ -66,7 +66,7 @@ def shown(results: Path) -> Page:
 def test_a_run_says_what_its_report_says(derived: Path, results: Path) -> None:
     run, entry = store.load_run(derived), listed(results)["whole"]
     strongest = verdicts.strongest_first(run.comparisons)[0]
-    assert entry.said == f"Strongest of 6: {verdicts.comparison_sentence(strongest, smallest_effect=0.02)}"
+    assert entry.sentence == f"Strongest of 6: {verdicts.comparison_sentence(strongest, smallest_effect=0.02)}"
     assert entry.title == run.sweep.question
     assert (entry.box, entry.sweep, entry.n, entry.status) == ("local", "tour", "5 blocks", "complete")
     assert entry.created_at == "2026-11-20T10:19:02+00:00"
@@ -112,7 +112,7 @@ def test_a_run_that_was_stopped_is_resumed_first_and_one_of_logs_is_marked(deriv
 def test_a_run_that_compares_nothing_says_so(derived: Path, results: Path) -> None:
     path = a_run(derived, results / "alone", parameters={"question": "How fast?", "filesystems": {"ext4": {}}})
     (path / "comparisons.csv").write_text((path / "comparisons.csv").read_text().splitlines()[0] + "\n")
-    assert listed(results)["alone"].said == verdicts.nothing_compared(None, 1)
+    assert listed(results)["alone"].sentence == verdicts.nothing_compared(None, 1)
 
 
 def test_the_newest_comes_first_and_links_are_quoted(derived: Path, results: Path) -> None:
@@ -203,7 +203,7 @@ def an_entry(path: Path, **changes: Any) -> None:
 def test_an_entry_of_any_kind_is_listed(kind: str, results: Path) -> None:
     an_entry(results / "nested" / "it", kind=kind)
     entry = listed(results)["nested/it"]
-    assert (entry.kind, entry.title, entry.said, entry.n) == (kind, ENTRY["title"], ENTRY["verdict"], "2 runs")
+    assert (entry.kind, entry.title, entry.sentence, entry.n) == (kind, ENTRY["title"], ENTRY["verdict"], "2 runs")
     assert dict(entry.caveats) == ENTRY["caveats"]
     assert "./nested/it/report.html" in shown(results).values("href", "a")
 

@@ -421,7 +421,7 @@ def test_a_trial_that_is_excluded_keeps_its_record_until_its_raw_output_is_alter
     assert parsed == ["t0007"]
     assert found.exclusions.unread == ("t0007",)
     tables.write_derived(found)
-    assert "t0007" not in records.kept(run, records.made_from(read_as_it_is(run)))
+    assert "t0007" not in records.read_kept(run, records.made_from(read_as_it_is(run)))
 
 
 @pytest.mark.slow

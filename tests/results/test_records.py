@@ -83,7 +83,7 @@ def test_commands_that_are_none_are_refused_where_they_are_asked_for(trial: Path
 def test_the_file_holds_of_every_trial_what_its_raw_output_says(tmp_path: Path) -> None:
     run = Path(shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / "tour"))
     tables.derive(run)
-    found = records.kept(run, records.made_from(read_as_it_is(run)))
+    found = records.read_kept(run, records.made_from(read_as_it_is(run)))
     again = load_run(run, as_it_is=True).all_records
     assert found == {name: replace(record, device=None) for name, record in again.items()}
     filled = {field.name for record in found.values() for field in fields(record) if getattr(record, field.name)}

@@ -449,7 +449,7 @@ def test_why_a_cell_has_no_more_trials_is_one_line() -> None:
 
 def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
     left = [stop("precise"), stop("precise", "ext4/fio rw=read"), stop("budget", "ext4/fio rw=write")]
-    assert progress.leaving(left, synthetic_run().sweep) == [
+    assert progress.stop_notices(left, synthetic_run().sweep) == [
         "fio rw=read: precise after 7 blocks (tmpfs, ext4)",
         "fio rw=write: out of time after 7 blocks (ext4)",
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mountlab.analysis import capacity
-from mountlab.analysis.measurements import FIGURE, rows_of
-from mountlab.core.frames import pd
+from mountlab.analysis.measurements import FIGURE
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.model import Sweep
 from mountlab.tools import TOOLS
 

@@ -19,7 +19,7 @@ from mountlab.wording.caveats import doubts_by_cell
 
 _MOST_PARTS, _MOST_CANDIDATES, _MOST_EXCEPTIONS = 5, 3, 3
 """Lines of the answer, file systems in one, and exceptions below them; of more it gives the number."""
-Held = Literal["confirmed", "contradicted", "open", "not measured"]
+ClaimState = Literal["confirmed", "contradicted", "open", "not measured"]
 """How the result stands to what was expected."""
 
 
@@ -42,7 +42,7 @@ class Expected:
     claim: Claim
     candidate: str
     """The file system that the claim is about; '' for all that are compared."""
-    held: Held
+    state: ClaimState
     text: str
 
 
@@ -54,45 +54,43 @@ def answering(run: AnsweredRun) -> list[Comparison]:
 def parts_of(run: AnsweredRun, comparisons: Iterable[Comparison]) -> dict[str, list[Comparison]]:
     """Return the comparisons by the part of the question that they answer, parts in the order of the sweep. Where all
     of several workloads answer one part, each workload is a part."""
-    parts: dict[str, list[Comparison]] = {}
-    by_workload: dict[str, list[Comparison]] = {}
-    name_of = _namer(run)
-    for each in comparisons:
-        parts.setdefault(name_of(each), []).append(each)
-        by_workload.setdefault(each.workload, []).append(each)
+    rows, name_of = list(comparisons), _part_namer(run)
+    parts = by_key((name_of(comparison), comparison) for comparison in rows)
+    by_workload = by_key((comparison.workload, comparison) for comparison in rows)
     return by_workload if len(parts) == 1 < len(by_workload) <= _MOST_PARTS else parts
 
 
-def _namer(run: AnsweredRun) -> Callable[[Comparison], str]:
-    """Return what tells the part of the question that a comparison of the run answers."""
-    workloads, known = {workload.label: workload for workload in run.sweep.workloads}, not run.sweep.imported
+def _part_namer(run: AnsweredRun) -> Callable[[Comparison], str]:
+    """Return a function from a comparison of the run to the part of the question that it answers."""
+    workloads = {workload.label: workload for workload in run.sweep.workloads}
 
-    def part(each: Comparison) -> str:
-        return part_of(workloads[verdicts.workload_of(each)], each.metric, run.sweep.design, known=known)
+    def name_part(comparison: Comparison) -> str:
+        workload = workloads[verdicts.workload_of(comparison)]
+        return part_of(workload, comparison.metric, run.sweep.design, known=not run.sweep.imported)
 
-    return part
+    return name_part
 
 
 def lines(run: AnsweredRun) -> list[AnswerLine]:
     """Return the answer: a line for each part of the question, what in a part points another way, and how far it holds.
     Where nothing is decided, that comes first."""
-    found = answering(run)
-    if not found:
+    answer = answering(run)
+    if not answer:
         return [AnswerLine("", verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems)))]
-    smallest, parts = run.sweep.design.smallest_effect, parts_of(run, found)
-    undecided = all(each.verdict == "undecided" for each in found)
+    smallest, parts = run.sweep.design.smallest_effect, parts_of(run, answer)
     doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
-    return [
-        *([AnswerLine("", verdicts.summary(found, smallest))] if undecided else []),
-        *(AnswerLine(part, _part_text(own, smallest, doubts)) for part, own in list(parts.items())[:_MOST_PARTS]),
-        *([AnswerLine("", f"{_more(list(parts)[_MOST_PARTS:])}.")] if len(parts) > _MOST_PARTS else []),
-        *(AnswerLine("", text) for text in _exceptions(parts.values(), smallest)),
-        *_how_far(run, found, ranges=any(len(own) > len({each.candidate for each in own}) for own in parts.values())),
-    ]
-
-
-def _more(parts: Sequence[str]) -> str:
-    return f"{counted(len(parts), 'more part')} of the question ({listed(parts)}): in the results"
+    texts = [verdicts.summary(answer, smallest)] if all(c.verdict == "undecided" for c in answer) else []
+    rows = [AnswerLine("", text) for text in texts]
+    rows += [AnswerLine(part, _part_text(group, smallest, doubts)) for part, group in list(parts.items())[:_MOST_PARTS]]
+    if more := list(parts)[_MOST_PARTS:]:
+        text = f"{counted(len(more), 'more part')} of the question ({listed(more)}): in the results."
+        rows.append(AnswerLine("", text))
+    against = [comparison for group in parts.values() for comparison in _minority(group)]
+    for comparison in verdicts.strongest_first(against)[:_MOST_EXCEPTIONS]:
+        sentence = verdicts.comparison_sentence(comparison, smallest_effect=smallest, name_n=False)
+        rows.append(AnswerLine("", f"But {sentence}"))
+    ranges = any(len(group) > len({comparison.candidate for comparison in group}) for group in parts.values())
+    return [*rows, *_how_far(run, answer, ranges=ranges)]
 
 
 def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) -> list[AnswerLine]:
@@ -100,138 +98,119 @@ def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) ->
     count = sum(map(verdicts.has_blocks, run.comparisons))
     if count < 2:
         return []
-    counts = {verdicts.counted_pairs(each) for each in answer if verdicts.has_blocks(each) and not each.censored}
+    counts = {verdicts.counted_pairs(c) for c in answer if verdicts.has_blocks(c) and not c.censored}
     alike = f"{counts.pop()} each. " if len(counts) == 1 else ""
-    held = f"Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} comparisons together."
+    joint = f"Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} comparisons together."
     spans = " A range covers the ratios only: the plot shows their intervals." if ranges else ""
-    return [AnswerLine("", f"{alike}{held}{spans}")]
+    return [AnswerLine("", f"{alike}{joint}{spans}")]
 
 
-def _part_text(own: Sequence[Comparison], smallest: float, doubts: Mapping[str, Sequence[str]]) -> str:
-    """Return what each file system does in one part of the question, the strongest effect first; those to which the
-    same befell together."""
-    by_candidate = by_key((each.candidate, each) for each in verdicts.strongest_first(own))
+def _part_text(comparisons: Sequence[Comparison], smallest: float, doubts: Mapping[str, Sequence[str]]) -> str:
+    """Return what each file system does in one part of the question, the strongest effect first; those with the same
+    tally of verdicts together."""
+    by_candidate = by_key((comparison.candidate, comparison) for comparison in verdicts.strongest_first(comparisons))
     names = list(by_candidate)
     groups = {name: by_candidate[name] for name in names[:_MOST_CANDIDATES]}
     if rest := names[_MOST_CANDIDATES:]:
-        groups[f"the other {len(rest)}"] = [each for name in rest for each in by_candidate[name]]
+        groups[f"the other {len(rest)}"] = [comparison for name in rest for comparison in by_candidate[name]]
     as_shares = all(map(verdicts.is_share, groups[names[0]]))
-    fell = by_key(
-        (_fell(group, smallest), f"{name} {_times(group, as_shares=as_shares)}") for name, group in groups.items()
-    )
-    tallies = [(listed(ranges), f": {'each ' * (len(ranges) > 1)}{tally}") for tally, ranges in fell.items()]
-    unit = [f" {_as(own, as_shares=as_shares)}", *[""] * (len(tallies) - 1)]  # what the ratios are of is said once
-    clauses = (f"{ranges}{of}{tally}" for (ranges, tally), of in zip(tallies, unit, strict=True))
-    return f"{'; '.join(clauses)}.{_doubtful(own, doubts)}"
+    by_tally: dict[str, list[str]] = {}
+    for name, group in groups.items():
+        several = len(group) > 1
+        tally = verdicts.tally_of(group, smallest) if several else verdicts.verdict_or_why(group[0], smallest)
+        by_tally.setdefault(tally, []).append(f"{name} {_times(group, as_shares=as_shares)}")
+    unit = f" {_unit(comparisons[0], as_shares=as_shares)}"  # what the ratios are of stands in the first clause only
+    clauses = []
+    for tally, ranges in by_tally.items():
+        clauses.append(f"{listed(ranges)}{unit}: {'each ' * (len(ranges) > 1)}{tally}")
+        unit = ""
+    return f"{'; '.join(clauses)}.{_doubtful(comparisons, doubts)}"
 
 
-def _fell(own: Sequence[Comparison], smallest: float) -> str:
-    """'faster in all 3 comparisons'; of one comparison its verdict, or why it has none."""
-    if len(own) > 1:
-        return verdicts.tally_of(own, smallest)
-    return verdicts.verdict_or_why(own[0], smallest)
-
-
-def _times(own: Sequence[Comparison], *, as_shares: bool) -> str:
+def _times(comparisons: Sequence[Comparison], *, as_shares: bool) -> str:
     """'1.9 to 3.5 times', from the least to the greatest ratio; of one comparison with its interval. With `as_shares`
     'at 0.3 to 0.5', where the strongest effect of the part is a loss of speed."""
-    if len(own) == 1:
-        return f"at {verdicts.share_text(own[0])}" if as_shares else verdicts.times_text(own[0])
-    ratios = sorted(each.ratio for each in own if math.isfinite(each.ratio))
-    ends = dict.fromkeys(ratio_figures(each, math.nan, math.nan).value for each in (*ratios[:1], *ratios[-1:]))
-    ratio = " to ".join(ends)
-    return (f"at {ratio}" if as_shares else f"{ratio} times") if ends else "without a ratio"
+    if len(comparisons) == 1:
+        return f"at {verdicts.share_text(comparisons[0])}" if as_shares else verdicts.times_text(comparisons[0])
+    ratios = sorted(comparison.ratio for comparison in comparisons if math.isfinite(comparison.ratio))
+    ends = dict.fromkeys(ratio_figures(ratio, math.nan, math.nan).value for ratio in (*ratios[:1], *ratios[-1:]))
+    text = " to ".join(ends)
+    return (f"at {text}" if as_shares else f"{text} times") if ends else "without a ratio"
 
 
-def _as(own: Sequence[Comparison], *, as_shares: bool) -> str:
+def _unit(comparison: Comparison, *, as_shares: bool) -> str:
     """'as fast as ext4', 'of ext4's speed', 'the 99th-percentile read latency of ext4'."""
-    first = own[0]
     if as_shares:
-        return f"of {first.baseline}'s speed"
-    if METRICS.get(first.metric) in ("B/s", "1/s") and first.metric != "capacity":
-        return f"as fast as {first.baseline}"
-    return f"the {metric_noun(first.metric)} of {first.baseline}"
+        return f"of {comparison.baseline}'s speed"
+    if METRICS.get(comparison.metric) in ("B/s", "1/s") and comparison.metric != "capacity":
+        return f"as fast as {comparison.baseline}"
+    return f"the {metric_noun(comparison.metric)} of {comparison.baseline}"
 
 
-def _doubtful(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> str:
+def _doubtful(comparisons: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> str:
     """' 3 of 6 comparisons are doubtful: implausible.', by the caveats of the cells; '' where there is none."""
-    weak = _weak(own, doubts)
+    weak = _weak(comparisons, doubts)
     if not weak:
         return ""
-    names = listed(sorted({code_words(code) for each in weak for code in each}))
-    if len(weak) == len(own):
+    names = listed(sorted({code_words(code) for codes in weak for code in codes}))
+    if len(weak) == len(comparisons):
         return f" Doubtful: {names}."
-    return f" {len(weak)} of {len(own)} comparisons {'is' if len(weak) == 1 else 'are'} doubtful: {names}."
+    return f" {len(weak)} of {len(comparisons)} comparisons {'is' if len(weak) == 1 else 'are'} doubtful: {names}."
 
 
-def _weak(own: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
-    """Return the doubts about each comparison that has any."""
-    return [found for each in own if (found := verdicts.doubts_about(each, doubts))]
+def _weak(comparisons: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
+    """Return the codes of the doubts about each comparison that has any."""
+    return [codes for comparison in comparisons if (codes := verdicts.doubts_about(comparison, doubts))]
 
 
-def _exceptions(parts: Iterable[Sequence[Comparison]], smallest: float) -> list[str]:
-    """Decided comparisons that point the other way than most of their part, the strongest first."""
-    against = [each for own in parts for each in _against(own)]
-    named = verdicts.strongest_first(against)[:_MOST_EXCEPTIONS]
-    return [f"But {verdicts.comparison_sentence(each, smallest_effect=smallest, name_n=False)}" for each in named]
-
-
-def _against(own: Sequence[Comparison]) -> list[Comparison]:
-    faster = [each for each in own if each.verdict == "faster"]
-    slower = [each for each in own if each.verdict == "slower"]
+def _minority(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return the decided comparisons that point the other way than most of their part."""
+    faster = [comparison for comparison in comparisons if comparison.verdict == "faster"]
+    slower = [comparison for comparison in comparisons if comparison.verdict == "slower"]
     return [] if len(faster) == len(slower) else min(faster, slower, key=len)
 
 
 # ── what was expected ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def expected(run: AnsweredRun) -> list[Expected]:
+def expectations(run: AnsweredRun) -> list[Expected]:
     """Return each expectation of the sweep that names a part of the question, held against the comparisons of that
     part."""
-    found, name_of = answering(run), _namer(run)
-    parts = {id(each): (each.workload, name_of(each)) for each in found}
+    name_of = _part_namer(run)
+    rows = [(comparison, (comparison.workload, name_of(comparison))) for comparison in answering(run)]
     doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
-
-    def held(part: str, claim: Claim, candidate: str) -> Expected:
-        own = [each for each in found if part in parts[id(each)] and candidate in ("", each.candidate)]
-        return _held(part, claim, candidate, own, len(_weak(own, doubts)))
-
-    return [
-        held(part, claim, candidate)
-        for part, claims in run.sweep.expected.items()
-        for candidate, claim in claims.items()
-    ]
+    results = []
+    for part, claims in run.sweep.expected.items():
+        for candidate, claim in claims.items():
+            group = [c for c, parts in rows if part in parts and candidate in ("", c.candidate)]
+            state, text = _claim_state(claim, group, len(_weak(group, doubts)))
+            results.append(Expected(part, claim, candidate, state, text))
+    return results
 
 
-def _held(part: str, claim: Claim, candidate: str, own: Sequence[Comparison], weak: int) -> Expected:
-    """Return the state of a claim: one contradiction contradicts it, and only all comparisons together confirm it."""
-    against = [each for each in own if each.verdict not in (claim, "undecided")]
-    unclear = [each for each in own if each.verdict == "undecided"]
-    if not any(map(verdicts.has_interval, own)):
-        return Expected(part, claim, candidate, "not measured", "no comparison of it has an interval")
+def _claim_state(claim: Claim, comparisons: Sequence[Comparison], weak: int) -> tuple[ClaimState, str]:
+    """Return the state of a claim, and why: one contradiction contradicts it, and only all comparisons together confirm
+    it. `weak`: how many of them are doubtful."""
+    against = [comparison for comparison in comparisons if comparison.verdict not in (claim, "undecided")]
+    unclear = [comparison for comparison in comparisons if comparison.verdict == "undecided"]
+    total = len(comparisons)
+    if not any(map(verdicts.has_interval, comparisons)):
+        return "not measured", "no comparison of it has an interval"
     if against:
-        text = f"{_count(against, own)}: {listed([_short(each) for each in verdicts.strongest_first(against)[:2]])}"
-        return Expected(part, claim, candidate, "contradicted", text)
+        strongest = [_short(comparison) for comparison in verdicts.strongest_first(against)[:2]]
+        return "contradicted", f"{_share_of(len(against), total)}: {listed(strongest)}"
     if unclear:
-        return Expected(part, claim, candidate, "open", f"undecided {_count(unclear, own)}")
-    return Expected(part, claim, candidate, "confirmed", _count(own, own) + _how_doubtful(weak, len(own)))
+        return "open", f"undecided {_share_of(len(unclear), total)}"
+    which = "" if total == 1 else f"{'all' if weak == total else weak} of them "
+    return "confirmed", _share_of(total, total) + (f", {which}doubtful" if weak else "")
 
 
-def _how_doubtful(weak: int, of: int) -> str:
-    """', 2 of them doubtful', of so many comparisons."""
-    if not weak:
-        return ""
-    return ", doubtful" if of == 1 else f", {'all' if weak == of else weak} of them doubtful"
+def _share_of(count: int, total: int) -> str:
+    return f"in {verdicts.all_of(total)}" if count == total else f"in {count} of {total} comparisons"
 
 
-def _count(some: Sequence[Comparison], own: Sequence[Comparison]) -> str:
-    if len(some) == len(own):
-        return f"in {verdicts.all_of(len(own))}"
-    return f"in {len(some)} of {len(own)} comparisons"
-
-
-def _short(each: Comparison) -> str:
+def _short(comparison: Comparison) -> str:
     """'tmpfs is slower under dd-read cache=warm, at 0.32 [0.21, 0.74] of ext4's speed'."""
-    share = f"at {verdicts.share_text(each)} of {each.baseline}'s speed"
-    ratio = share if verdicts.is_share(each) else verdicts.times_text(each)
-    return f"{each.candidate} is {each.verdict} under {verdicts.workload_of(each)}, {ratio}"
+    share = f"at {verdicts.share_text(comparison)} of {comparison.baseline}'s speed"
+    ratio = share if verdicts.is_share(comparison) else verdicts.times_text(comparison)
+    return f"{comparison.candidate} is {comparison.verdict} under {verdicts.workload_of(comparison)}, {ratio}"

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mountlab.analysis.measurements import by_block, counted
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, CellStop, Search, StopReason, Sweep
 from mountlab.stats.capacity import Capacity, RateTrial, next_rate
@@ -45,15 +46,15 @@ class Searching:
     """How many capacities the sweep compares with that of its baseline."""
 
     @property
-    def found(self) -> Capacity:
+    def capacity(self) -> Capacity:
         """The capacity as far as it is known."""
         return searched_capacity(self.trials, self.level)
 
     @property
     def ceiling(self) -> float:
         """The largest rate that is worth a trial: one whose schedule was kept always is."""
-        kept = max((trial.rate for trial in self.trials), default=0.0)
-        return min([self.largest, *(max(rate / BACK, kept) for rate in self.unsure if rate > kept)])
+        on_schedule = max((trial.rate for trial in self.trials), default=0.0)
+        return min([self.largest, *(max(rate / BACK, on_schedule) for rate in self.unsure if rate > on_schedule)])
 
     @property
     def next_rate(self) -> float:
@@ -65,14 +66,14 @@ class Searching:
             start=goal.start,
             floor=self.least,
             ceiling=self.ceiling,
-            level=self.looked,
+            level=self.level_at_end,
             fallback=self.level,
             step=1.0,
             left=goal.max_trials - len(self.trials) - len(self.unsure),
         )
 
     @property
-    def looked(self) -> float:
+    def level_at_end(self) -> float:
         """The level at which it ends."""
         return level_at_end(self.level, self.compared)
 
@@ -85,20 +86,20 @@ class Searching:
             return "could not", failed
         if blocks < self.search.max_trials:
             return None
-        narrow = searched_capacity(self.trials, self.looked).half_width <= self.search.half_width
+        narrow = searched_capacity(self.trials, self.level_at_end).half_width <= self.search.half_width
         return "precise" if narrow else "max reached", ""
 
     @property
     def ended(self) -> tuple[StopReason, str] | None:
         """Why it needs no more trials, and the words for why none would help; None while it goes on."""
-        if is_precise(self.trials, self.search.half_width, self.looked):
+        if is_precise(self.trials, self.search.half_width, self.level_at_end):
             return "precise", ""
-        found = searched_capacity(self.trials, self.looked)
-        if 0 < found.high <= self.least:
+        capacity = searched_capacity(self.trials, self.level_at_end)
+        if 0 < capacity.high <= self.least:
             return "could not", f"the objective already fails at the floor of {self.least:,.0f} requests/s"
-        if math.isinf(found.high) and found.low >= self.ceiling / BACK:
+        if math.isinf(capacity.high) and capacity.low >= self.ceiling / BACK:
             bound = "that a trial can have" if self.ceiling == self.largest else "that was kept on schedule"
-            return "could not", f"the objective still holds at {found.low:,.0f} requests/s, the highest rate {bound}"
+            return "could not", f"the objective still holds at {capacity.low:,.0f} requests/s, the highest rate {bound}"
         if len(self.unsure) >= MOST_UNSURE and len(self.unsure) > len(self.trials):
             return "could not", "the schedule of arrivals was not kept"
         return None
@@ -107,26 +108,25 @@ class Searching:
 def searches(sweep: Sweep, measurements: pd.DataFrame, *, before: float = math.inf) -> dict[str, Searching]:
     """Return the search of each cell, from the counted trials of the blocks before `before`. `measurements` has the
     columns of measurements.measurement_frame."""
-    rows = measurements[~measurements["warmup"].astype(bool) & (measurements["block"] < before)]
-    asked, used = (_by_cell(rows, metric) for metric in ("asked_rate", "objective_used"))
-    return {cell.id: _searching(sweep, cell, asked.get(cell.id, {}), used.get(cell.id, {})) for cell in sweep.cells}
+    rows = counted(measurements)
+    rows = rows[rows["metric"].isin(("asked_rate", "objective_used")) & (rows["block"] < before)]
+    values = by_block(rows.sort_values("block"))
+
+    def values_of(cell: Cell, metric: str) -> Mapping[int, float]:
+        return values.get((cell.id, metric, ""), {})
+
+    return {
+        cell.id: _searching(sweep, cell, values_of(cell, "asked_rate"), values_of(cell, "objective_used"))
+        for cell in sweep.cells
+    }
 
 
-def _by_cell(rows: pd.DataFrame, metric: str) -> dict[str, dict[int, float]]:
-    """Return cell to block to value, blocks in order."""
-    own = rows[rows["metric"] == metric].sort_values("block")
-    found: dict[str, dict[int, float]] = {}
-    for cell, block, value in zip(own["cell"], own["block"].tolist(), own["value"].tolist(), strict=True):
-        found.setdefault(cell, {})[block] = value
-    return found
-
-
-def _searching(sweep: Sweep, cell: Cell, asked: Mapping[int, float], used: Mapping[int, float]) -> Searching:
+def _searching(sweep: Sweep, cell: Cell, rates: Mapping[int, float], uses: Mapping[int, float]) -> Searching:
     assert cell.workload.search is not None
     return Searching(
         search=cell.workload.search,
-        trials=tuple(RateTrial(rate, used[block] <= 1) for block, rate in asked.items() if block in used),
-        unsure=tuple(rate for block, rate in asked.items() if block not in used),
+        trials=tuple(RateTrial(rate, uses[block] <= 1) for block, rate in rates.items() if block in uses),
+        unsure=tuple(rate for block, rate in rates.items() if block not in uses),
         least=TOOLS[cell.workload.tool].least_rate(cell.workload),
         largest=TOOLS[cell.workload.tool].largest_rate(cell.workload),
         level=sweep.design.level,
@@ -134,9 +134,9 @@ def _searching(sweep: Sweep, cell: Cell, asked: Mapping[int, float], used: Mappi
     )
 
 
-def stop(cell: str, own: Searching, blocks: int, reason: StopReason, why: str = "") -> CellStop:
+def stop(cell: str, searching: Searching, blocks: int, reason: StopReason, why: str = "") -> CellStop:
     """Return why a cell has no more trials after so many blocks."""
-    n, width = own.found.n, own.found.half_width
+    n, width = searching.capacity.n, searching.capacity.half_width
     width = width if math.isfinite(width) else math.nan
     return CellStop(cell=cell, reason=reason, blocks=blocks, n=n, half_width=width, metric=METRIC, why=why)
 
@@ -149,18 +149,18 @@ def estimate_rows(sweep: Sweep, measurements: pd.DataFrame) -> list[dict[str, ob
             "metric": METRIC,
             "label": "",
             "unit": "1/s",
-            "n": found.n,
+            "n": capacity.n,
             "censored": 0,
-            "mean": found.estimate if math.isfinite(found.half_width) else math.nan,
-            "low": found.low,
-            "high": found.high,
+            "mean": capacity.estimate if math.isfinite(capacity.half_width) else math.nan,
+            "low": capacity.low,
+            "high": capacity.high,
             "sd": math.nan,
             "cv": math.nan,
             "level": sweep.design.level,
             "method": METHOD,
             "cell": cell,
         }
-        for cell, own in searches(sweep, measurements).items()
-        for found in [own.found]
-        if found.n
+        for cell, searching in searches(sweep, measurements).items()
+        for capacity in [searching.capacity]
+        if capacity.n
     ]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,32 +47,30 @@ class CellCommand:
 
 def cell_commands(run: RunView) -> list[CellCommand]:
     """Return every command that trials ran, workloads in the order of the sweep."""
-    found: dict[str, dict[_Command, dict[str, int]]] = {workload.label: {} for workload in run.sweep.workloads}
+    counts: dict[str, dict[_Command, Counter[str]]] = {workload.label: {} for workload in run.sweep.workloads}
     for row in run.trials.to_dict("records"):
         record = run.records.get(row["trial_id"])
         if record and record.argv:
-            general = _Placed.of(row, run.info)
-            before = tuple(RanCommand(each.why, general(each.argv)) for each in record.before)
+            general = _Placeholders.of(row, run.info)
+            before = tuple(RanCommand(command.why, general(command.argv)) for command in record.before)
             label = run.sweep.combinations[row["cell"]].workload.label
-            counts = found[label].setdefault((general(record.argv), before), {})
-            counts[row["filesystem"]] = counts.get(row["filesystem"], 0) + 1
-    return [each for workload in run.sweep.workloads for each in _of_workload(workload, found[workload.label])]
+            counts[label].setdefault((general(record.argv), before), Counter())[row["filesystem"]] += 1
+    commands = []
+    for workload in run.sweep.workloads:
+        by_command = counts[workload.label]
+        total = sum(by_command.values(), Counter[str]())
+        for (argv, before), trials in by_command.items():
+            shares = {name: (count, total[name]) for name, count in trials.items()}
+            commands.append(CellCommand(workload, argv, before, shares))
+    return commands
 
 
 _Command = tuple[tuple[str, ...], tuple[RanCommand, ...]]
-
-
-def _of_workload(workload: Workload, found: Mapping[_Command, Mapping[str, int]]) -> Iterator[CellCommand]:
-    total: dict[str, int] = {}
-    for counts in found.values():
-        for name, count in counts.items():
-            total[name] = total.get(name, 0) + count
-    for (argv, before), counts in found.items():
-        yield CellCommand(workload, argv, before, {name: (count, total[name]) for name, count in counts.items()})
+"""Its words, and the commands before it."""
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _Placeholders:
     """Puts placeholders into the words of a trial's commands."""
 
     trial_id: str
@@ -80,11 +79,11 @@ class _Placed:
     seed: int | None
 
     @staticmethod
-    def of(row: Mapping[Any, Any], info: RunInfo) -> _Placed:
+    def of(row: Mapping[Any, Any], info: RunInfo) -> _Placeholders:
         root = info.facts.storage.output_root
         output = f"{root}/{info.run_id}/{row['trial_id']}" if root else ""
         seed = row.get("seed")
-        return _Placed(str(row["trial_id"]), output, None if seed is None or seed != seed else int(seed))
+        return _Placeholders(str(row["trial_id"]), output, None if seed is None or seed != seed else int(seed))
 
     def __call__(self, argv: Sequence[str]) -> tuple[str, ...]:
         return tuple(self._word(word) for word in argv)
@@ -101,11 +100,11 @@ class _Placed:
 def general(text: str, setup: Setup, info: RunInfo) -> str:
     """Return a command of a mount with placeholders for what is that mount's alone."""
     root = info.facts.storage.mount_root
-    for own, placeholder in (
+    for path, placeholder in (
         (f"{root}/{info.run_id}" if root else "", RUN),
         (f"/dev/{setup.devices[0].name}" if setup.devices else "", DEVICE),
     ):
-        text = re.sub(rf"{re.escape(own)}(?!\w)", placeholder, text) if own else text
+        text = re.sub(rf"{re.escape(path)}(?!\w)", placeholder, text) if path else text
     return _UUID.sub(UUID, text)
 
 
@@ -117,12 +116,11 @@ def general_mountinfo(setup: Setup, info: RunInfo) -> str:
 
 def line(argv: Sequence[str]) -> str:
     """Return a command as a shell takes it, but for its placeholders."""
-    return " ".join(word if _is_plain(word) else shlex.quote(word) for word in argv)
-
-
-def _is_plain(word: str) -> bool:
-    rest = _PLACEHOLDER.sub("x", word)
-    return shlex.quote(rest) == rest
+    words = []
+    for word in argv:
+        rest = _PLACEHOLDER.sub("x", word)
+        words.append(word if shlex.quote(rest) == rest else shlex.quote(word))
+    return " ".join(words)
 
 
 def used(texts: Sequence[str]) -> dict[str, str]:

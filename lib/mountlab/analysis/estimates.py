@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mountlab.analysis import capacity
 from mountlab.analysis.answer_metrics import answer_labels, answer_metrics
-from mountlab.analysis.measurements import FIGURE, counted, factor_names, rows_of
+from mountlab.analysis.measurements import FIGURE, counted, factor_names
 from mountlab.analysis.samples import Samples, pools_of
 from mountlab.analysis.time_limits import NONE_CENSORED, OF_A_MOUNT, Censored, censored_estimate, late_trials
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Sweep
 from mountlab.core.units import NS_PER_S
 from mountlab.stats import estimate_samples
+from mountlab.stats.estimates import Estimates
 from mountlab.stats.histograms import Histogram, enough, percentile_with_step
 from mountlab.stats.sequential import level_after
 
@@ -61,17 +61,7 @@ def estimate_frame(
         steps=samples.steps,
         signed=samples.signed,
     )
-    figures = samples.names.assign(
-        n=estimates.n,
-        censored=0,
-        mean=estimates.figure,
-        low=estimates.low,
-        high=estimates.high,
-        sd=estimates.sd,
-        cv=estimates.cv,
-        level=sweep.design.level,
-        method=estimates.method,
-    )
+    figures = _with_estimates(samples.names, estimates, sweep.design.level)
     if censored:
         late = [late_trials(censored, cell, metric) for cell, metric in rows_of(figures, "cell", "metric")]
         values = np.split(samples.values, np.cumsum(samples.sizes)[:-1])
@@ -112,15 +102,7 @@ def percentile_frame(
         pools=pools_of(sweep, (key[2:] for key in keys)),
         steps=np.array(steps, dtype=float),
     )
-    frame = pd.DataFrame(keys, columns=list(_PERCENTILE)).assign(
-        n=estimates.n,
-        censored=0,
-        mean=estimates.figure,
-        low=estimates.low,
-        high=estimates.high,
-        level=sweep.design.level,
-        method=estimates.method,
-    )
+    frame = _with_estimates(pd.DataFrame(keys, columns=list(_PERCENTILE)), estimates, sweep.design.level)
     late = [late_trials(censored, cell, "elapsed") for cell in frame["cell"]]
     _put_medians(frame, [_A_TIME] * len(frame), samples, late, level)
     return frame.loc[frame["mean"].notna(), list(PERCENTILE_COLUMNS)].reset_index(drop=True)
@@ -143,6 +125,21 @@ def _cell_columns(sweep: Sweep, *, run_id: str, box: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["run_id", "box", "filesystem", "tool", "workload", *factors])
 
 
+def _with_estimates(frame: pd.DataFrame, estimates: Estimates, level: float) -> pd.DataFrame:
+    """Return a frame of samples with the columns of their estimates."""
+    return frame.assign(
+        n=estimates.n,
+        censored=0,
+        mean=estimates.figure,
+        low=estimates.low,
+        high=estimates.high,
+        sd=estimates.sd,
+        cv=estimates.cv,
+        level=level,
+        method=estimates.method,
+    )
+
+
 def _put_medians(
     frame: pd.DataFrame,
     metrics: Sequence[Metric],
@@ -158,7 +155,7 @@ def _put_medians(
         frame.loc[places, columns] = medians[columns].set_axis(places)
 
 
-def _median(metric: Metric, values: NDArray[np.float64], late: int, level: float) -> dict[str, Any]:
+def _median(metric: Metric, values: NDArray[np.float64], late: int, level: float) -> dict[str, object]:
     """Return the columns of an estimate over values and `late` trials that ran into the time limit."""
     estimate = censored_estimate(metric, values, late, level)
     return {
@@ -175,7 +172,7 @@ def _median(metric: Metric, values: NDArray[np.float64], late: int, level: float
 
 def _unended_rows(
     sweep: Sweep, measurements: pd.DataFrame, estimates: pd.DataFrame, censored: Censored
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return a row for each figure of the answer of the cells whose counted trials all ran into the time limit."""
     metrics, labels = answer_metrics(sweep, measurements), answer_labels(sweep, counted(measurements))
     ended, level = set(estimates["cell"].tolist()), sweep.design.level
@@ -196,7 +193,7 @@ def _unended_rows(
 
 
 def _with_rows(
-    sweep: Sweep, estimates: pd.DataFrame, cells: pd.DataFrame, rows: Sequence[Mapping[str, Any]]
+    sweep: Sweep, estimates: pd.DataFrame, cells: pd.DataFrame, rows: Sequence[Mapping[str, object]]
 ) -> pd.DataFrame:
     """Return the estimates with more rows, which lack the columns of their cell; cells in the order of the sweep."""
     places = {cell.id: place for place, cell in enumerate(sweep.cells)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,6 @@ from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.making import Setup
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import Series
@@ -59,9 +58,9 @@ class ExampleRun:
 
     @cached_property
     def _trials(self) -> list[Trial]:
-        held = {cell.id: max(map(len, self._figures_of(cell.id).values()), default=0) for cell in self.sweep.cells}
-        blocks = range(1, max(held.values(), default=0) + 1)
-        cells = [(block, cell) for block in blocks for cell in self.sweep.cells if block <= held[cell.id]]
+        counts = {cell.id: max(map(len, self._figures_of(cell.id).values()), default=0) for cell in self.sweep.cells}
+        blocks = range(1, max(counts.values(), default=0) + 1)
+        cells = [(block, cell) for block in blocks for cell in self.sweep.cells if block <= counts[cell.id]]
         return [good_trial(number, block, cell) for number, (block, cell) in enumerate(cells, start=1)]
 
     def _figures_of(self, cell: str) -> Mapping[str, Sequence[float]]:
@@ -79,9 +78,10 @@ class ExampleRun:
     @cached_property
     def measurements(self) -> pd.DataFrame:
         rows = [
-            (trial, _measurement(name, values[trial.block - 1]))
+            (trial, Measurement(metric=metric, label=label, value=values[trial.block - 1], unit=METRICS[metric]))
             for trial in self._trials
             for name, values in self._figures_of(trial.cell).items()
+            for metric, _, label in [name.partition("/")]
             if trial.block <= len(values) and not math.isnan(values[trial.block - 1])
         ]
         return measurement_frame(rows)
@@ -114,22 +114,22 @@ class ExampleRun:
 
     def evidence(self, **more: Any) -> Evidence:
         """Return what checks look at. `more`: attributes of Evidence that are known beside the figures."""
-        known: dict[str, Any] = {
-            "sweep": self.sweep,
-            "trials": self.trials,
-            "measurements": self.measurements,
-            "estimates": self.estimates,
-            "traffic": dict[str, Mapping[str, DeviceBytes]](),
-            "chains": {},
-            "backing_types": {},
-            "unseen": {},
-            "answer_metrics": self.answer_metrics,
-            "options": list(self.options),
-            "facts": self.facts,
-            "around": {trial.trial_id: Around() for trial in self._trials},
-            "steps": figure_steps(self.sweep, self.measurements),
-        }
-        return Evidence(**{**known, **more})
+        evidence = Evidence(
+            sweep=self.sweep,
+            trials=self.trials,
+            measurements=self.measurements,
+            estimates=self.estimates,
+            traffic={},
+            chains={},
+            backing_types={},
+            unseen={},
+            answer_metrics=self.answer_metrics,
+            options=list(self.options),
+            facts=self.facts,
+            around={trial.trial_id: Around() for trial in self._trials},
+            steps=figure_steps(self.sweep, self.measurements),
+        )
+        return replace(evidence, **more)
 
 
 def good_trial(number: int, block: int, cell: Cell) -> Trial:
@@ -149,8 +149,3 @@ def good_trial(number: int, block: int, cell: Cell) -> Trial:
         started_at="2026-01-01T00:00:00+00:00",
         elapsed_s=1.0,
     )
-
-
-def _measurement(name: str, value: float) -> Measurement:
-    metric, _, label = name.partition("/")
-    return Measurement(metric=metric, label=label, value=value, unit=METRICS[metric])

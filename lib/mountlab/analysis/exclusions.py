@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -36,8 +36,8 @@ class Figures:
     def with_trials(self, sweep: Sweep, more: pd.DataFrame, censored: Censored) -> Figures:
         """Return the figures with those of the excluded trials, `more`. How long a file system took to make and to
         mount belongs to its mount, and not to a trial."""
-        own = more[~more["metric"].isin(OF_A_MOUNT)]
-        whole = pd.concat([self.measurements, own], ignore_index=True) if len(own) else self.measurements
+        of_trials = more[~more["metric"].isin(OF_A_MOUNT)]
+        whole = pd.concat([self.measurements, of_trials], ignore_index=True) if len(of_trials) else self.measurements
         return Figures.of(sweep, without_partial(whole), censored)
 
 
@@ -51,26 +51,21 @@ def exclusions(
     unread: Sequence[str] = (),
 ) -> Exclusions:
     """Return what the figures of `cells`, which have excluded trials, are without these and with them."""
-    wanted = {(cell, metric) for cell in cells for metric in answers[sweep.combinations[cell].workload.label]}
-    first, second = (_by_figure(each.estimates) for each in (without, counted))
+    of_answer = {(cell, metric) for cell in cells for metric in answers[sweep.combinations[cell].workload.label]}
+    first, second = _by_figure(without.estimates), _by_figure(counted.estimates)
     figures = tuple(
         FigureTwice(cell=key[0], metric=key[1], label=key[2], without=first.get(key, _NONE), counted=second[key])
         for key in second
-        if key[:2] in wanted
+        if key[:2] in of_answer
     )
-    ratios = tuple(_twice(sweep, without.comparisons, counted.comparisons, cells))
-    return Exclusions(figures=figures, ratios=ratios, unread=tuple(unread))
-
-
-def _twice(
-    sweep: Sweep, without: Sequence[Comparison], counted: Sequence[Comparison], cells: frozenset[str]
-) -> Iterator[RatioTwice]:
-    known = {key_of(each): each for each in without}
-    for each in counted:
-        own = known.get(key_of(each))
-        sides = {cell_id(name, each) for name in (each.candidate, each.baseline)}
-        if own and (sides & cells or own.verdict != each.verdict):
-            yield RatioTwice(without=own, counted=each)
+    ratios = []
+    comparisons_without = {key_of(comparison): comparison for comparison in without.comparisons}
+    for comparison in counted.comparisons:
+        other = comparisons_without.get(key_of(comparison))
+        sides = {cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline)}
+        if other and (sides & cells or other.verdict != comparison.verdict):
+            ratios.append(RatioTwice(without=other, counted=comparison))
+    return Exclusions(figures=figures, ratios=tuple(ratios), unread=tuple(unread))
 
 
 def _by_figure(estimates: pd.DataFrame) -> dict[tuple[str, str, str], Estimate]:

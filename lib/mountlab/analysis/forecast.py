@@ -115,45 +115,47 @@ def forecast(sweep: Sweep, pilot: PilotRun, *, facts: BoxFacts | None = None) ->
     Raises PlanError where no cell of the sweep has two trials in the pilot.
     """
     pilot = aligned_to(sweep, pilot)
-    known = _Pilot.of(sweep, pilot)
-    comparisons = sum(known.rows_expected(w) * len(_compared(sweep, w)) for w in sweep.workloads)
+    figures = _PilotFigures.of(sweep, pilot)
+    comparisons = sum(figures.rows_expected(w) * len(_candidates(sweep, w)) for w in sweep.workloads)
     level = 1 - (1 - sweep.design.level) / max(comparisons, 1)
-    spreads = {w.label: list(known.spreads(w)) for w in sweep.workloads}
-    ends = {w.label: _planned_blocks(sweep, w, known, comparisons) for w in sweep.workloads}
-    typical = {label: each.typical for label, each in ends.items()}
+    ends = {w.label: _planned_blocks(sweep, w, figures, comparisons) for w in sweep.workloads}
+    typical = {label: ending.typical for label, ending in ends.items()}
     predictions = [
-        _prediction(sweep, each, ends[label], known.block_s(label), level)
-        for label, some in spreads.items()
-        for each in some
+        _prediction(sweep, spread, ends[workload.label], figures.block_s(workload.label), level)
+        for workload in sweep.workloads
+        for spread in figures.spreads(workload)
     ]
     return Forecast(
         pilot=pilot.info.run_id,
         predictions=tuple(predictions),
         cells=len(sweep.cells),
-        used=tuple(known.used),
-        missing=tuple(c.id for c in sweep.cells if c.id not in known.used),
+        used=tuple(figures.used),
+        missing=tuple(c.id for c in sweep.cells if c.id not in figures.used),
         notes=(
-            *_other_cells(sweep, pilot.sweep, known.used),
+            *_other_cells(sweep, pilot.sweep, figures.used),
             *_other_box(pilot, facts or BoxFacts()),
             *_timed_out(pilot),
         ),
         comparisons=comparisons,
         level=level,
-        expected_s=known.expected_s(typical),
-        fresh_more_s=known.fresh_more_s(typical, pilot),
+        expected_s=figures.expected_s(typical),
+        fresh_more_s=figures.fresh_more_s(typical, pilot),
     )
 
 
-def _compared(sweep: Sweep, workload: Workload) -> list[str]:
-    """File systems that are compared with the baseline under a workload."""
-    if sweep.baseline is None or not sweep.has_cell(cell_id(sweep.baseline, workload.label)):
-        return []
-    names = [fs.name for fs in sweep.filesystems if fs.name != sweep.baseline]
-    return [name for name in names if sweep.has_cell(cell_id(name, workload.label))]
+def _measured(sweep: Sweep, workload: Workload) -> list[str]:
+    """Return the file systems that a sweep measures under a workload."""
+    return [fs.name for fs in sweep.filesystems if sweep.has_cell(cell_id(fs.name, workload.label))]
+
+
+def _candidates(sweep: Sweep, workload: Workload) -> list[str]:
+    """Return the file systems that are compared with the baseline under a workload."""
+    names = _measured(sweep, workload)
+    return [name for name in names if name != sweep.baseline] if sweep.baseline in names else []
 
 
 @dataclass(frozen=True)
-class _Pilot:
+class _PilotFigures:
     """The figures of a pilot that are about cells of the sweep."""
 
     sweep: Sweep
@@ -166,13 +168,12 @@ class _Pilot:
     """Cell to the mean duration of its trials, with all that belongs to them."""
 
     @classmethod
-    def of(cls, sweep: Sweep, pilot: PilotRun) -> _Pilot:
-        own = {cell.id for cell in sweep.cells}
+    def of(cls, sweep: Sweep, pilot: PilotRun) -> _PilotFigures:
         frame = counted(pilot.measurements)
-        frame = frame[frame["cell"].isin(own)]
+        frame = frame[frame["cell"].isin({cell.id for cell in sweep.cells})]
         values = by_block(frame)
-        known = {cell for (cell, _, _), each in values.items() if len(each) > 1}
-        used = [cell.id for cell in sweep.cells if cell.id in known]
+        repeated = {cell for (cell, _, _), blocks in values.items() if len(blocks) > 1}
+        used = [cell.id for cell in sweep.cells if cell.id in repeated]
         if not used:
             raise _does_not_fit(sweep, pilot)
         ran = pilot.trials["status"].isin(("ok", "timeout")) & ~pilot.trials["warmup"].astype(bool)
@@ -182,12 +183,12 @@ class _Pilot:
 
     def rows(self, workload: Workload) -> list[MetricLabel]:
         """Return the rows that the answer is about and that the pilot has."""
-        wanted = [
+        rows = [
             (metric, label)
             for metric in self.metrics[workload.label]
             for label in self.labels.get((workload.label, metric), ())
         ]
-        return [row for row in wanted if list(self.samples(workload, row))]
+        return [row for row in rows if list(self.samples(workload, row))]
 
     def rows_expected(self, workload: Workload) -> int:
         """Return how many rows the answer will be about; one for a metric that the pilot lacks."""
@@ -224,31 +225,31 @@ class _Pilot:
     def _ratios(self, workload: Workload, samples: Mapping[str, Mapping[int, float]]) -> dict[str, list[float]]:
         """Return the log ratios to the baseline of each file system that has two or more."""
         base = samples.get(self.sweep.baseline or "", {})
-        compared = [name for name in _compared(self.sweep, workload) if name in samples]
-        found = {name: list(log_ratios(samples[name], base).values()) for name in compared}
-        return {name: logs for name, logs in found.items() if len(logs) > 1}
+        names = [name for name in _candidates(self.sweep, workload) if name in samples]
+        ratios = {name: list(log_ratios(samples[name], base).values()) for name in names}
+        return {name: logs for name, logs in ratios.items() if len(logs) > 1}
 
     def waited_for(self, workload: Workload, row: MetricLabel) -> list[float]:
         """Return the spreads of all figures that a stopping rule waits for: of the cells' means, or of the logarithms
         of ratios. Where the pilot does not tell one, the largest that it tells."""
         samples = dict(self.samples(workload, row))
         if self.sweep.design.until is not None and self.sweep.design.until.of == "comparisons":
-            wanted = _compared(self.sweep, workload)
+            names = _candidates(self.sweep, workload)
             spreads = [_sd(logs) for logs in self._ratios(workload, samples).values()]
         else:
-            wanted = [fs.name for fs in self.sweep.filesystems if self.sweep.has_cell(cell_id(fs.name, workload.label))]
+            names = _measured(self.sweep, workload)
             spreads = [_cv(list(values.values())) for values in samples.values()]
-        known = [each for each in spreads if math.isfinite(each)]
-        return known + [max(known)] * (len(wanted) - len(known)) if known else []
+        finite = [spread for spread in spreads if math.isfinite(spread)]
+        return finite + [max(finite)] * (len(names) - len(finite)) if finite else []
 
     def fresh_more_s(self, blocks: Mapping[str, float], pilot: PilotRun) -> float:
         """Of making file systems in each further block: by what it took in the pilot, else the guess of the plan."""
         if self.sweep.design.fresh_filesystem != "never":
             return 0.0
         took = pilot.measurements[pilot.measurements["metric"].isin(OF_A_MOUNT)]
-        known = took.groupby(["filesystem", "metric"])["value"].mean().groupby("filesystem").sum().to_dict()
-        made = [float(known.get(fs.name, MOUNT_S)) for fs in self.sweep.filesystems if is_made(fs)]
-        return sum(made) * (self._most(blocks) + self.sweep.design.warmup - 1)
+        by_filesystem = took.groupby(["filesystem", "metric"])["value"].mean().groupby("filesystem").sum().to_dict()
+        times = [float(by_filesystem.get(fs.name, MOUNT_S)) for fs in self.sweep.filesystems if is_made(fs)]
+        return sum(times) * (self._most(blocks) + self.sweep.design.warmup - 1)
 
     def _most(self, blocks: Mapping[str, float]) -> float:
         design = self.sweep.design
@@ -258,8 +259,8 @@ class _Pilot:
         """Return the whole run: what trials took in the pilot, and a guess for those that it does not hold."""
         design, most = self.sweep.design, self._most(blocks)
         trials = sum((blocks[c.workload.label] + design.warmup) * self._trial_s(c) for c in self.sweep.cells)
-        made = 1 if design.fresh_filesystem == "never" else most + design.warmup
-        return float(trials + MOUNT_S * len(self.sweep.filesystems) * made)
+        makings = 1 if design.fresh_filesystem == "never" else most + design.warmup
+        return float(trials + MOUNT_S * len(self.sweep.filesystems) * makings)
 
     def block_s(self, workload: str) -> float:
         """Return the trials of one block under a workload."""
@@ -287,14 +288,14 @@ class Ending(NamedTuple):
     """Four of five are."""
 
 
-def _planned_blocks(sweep: Sweep, workload: Workload, known: _Pilot, comparisons: int) -> Ending:
+def _planned_blocks(sweep: Sweep, workload: Workload, figures: _PilotFigures, comparisons: int) -> Ending:
     """Return those of the design, or those at which its rule ends, which is when the last of its cells and metrics is
     precise: simulated with normal figures of the spreads of the pilot, independent of one another. A cell that the
     pilot lacks is like the noisiest. Where the pilot has no cell, the rule ends at its most."""
     until = sweep.design.until
     if until is None:
         return Ending(sweep.design.repeats, sweep.design.repeats)
-    spreads = [each for row in known.rows(workload) for each in known.waited_for(workload, row)]
+    spreads = [spread for row in figures.rows(workload) for spread in figures.waited_for(workload, row)]
     if not spreads:
         return Ending(until.max, until.max)
     cases = max(_FEWEST_CASES, min(_MOST_CASES, _DRAWN_VALUES // (len(spreads) * until.max)))
@@ -304,8 +305,8 @@ def _planned_blocks(sweep: Sweep, workload: Workload, known: _Pilot, comparisons
     else:
         narrow = sequential.precise_ratio(noise, until, look_level(until, comparisons))
     together: NDArray[np.bool_] = np.all(narrow, axis=1)
-    taken = np.where(together.any(axis=1), together.argmax(axis=1) + 1, until.max)
-    typical, late = np.quantile(taken, (0.5, LATE), method="inverted_cdf").tolist()
+    ends = np.where(together.any(axis=1), together.argmax(axis=1) + 1, until.max)
+    typical, late = np.quantile(ends, (0.5, LATE), method="inverted_cdf").tolist()
     return Ending(typical, late)
 
 
@@ -357,19 +358,19 @@ def _does_not_fit(sweep: Sweep, pilot: PilotRun) -> PlanError:
 def _other_cells(sweep: Sweep, pilot: Sweep, used: Sequence[str]) -> Iterator[str]:
     """File systems and workloads that have the same name, and are not the same."""
     cells = [cell for cell in sweep.cells if cell.id in used]
-    theirs = {fs.name: fs for fs in pilot.filesystems}
-    for fs in dict.fromkeys(cell.filesystem.name for cell in cells):
-        ours = next(each for each in sweep.filesystems if each.name == fs)
-        changed = [field.name for field in fields(ours) if getattr(ours, field.name) != getattr(theirs[fs], field.name)]
+    filesystems = {fs.name: fs for fs in pilot.filesystems}
+    for ours in {cell.filesystem.name: cell.filesystem for cell in cells}.values():
+        theirs = filesystems[ours.name]
+        changed = [field.name for field in fields(ours) if getattr(ours, field.name) != getattr(theirs, field.name)]
         if changed:
-            yield f"{fs} differs in {', '.join(name.removesuffix('_bytes') for name in changed)}"
-    options = {workload.label: workload.options for workload in pilot.workloads}
-    for workload in dict.fromkeys(cell.workload.label for cell in cells):
-        ours_of = next(each.options for each in sweep.workloads if each.label == workload)
-        keys = [k for k in {**ours_of, **options[workload]} if ours_of.get(k) != options[workload].get(k)]
+            yield f"{ours.name} differs in {', '.join(name.removesuffix('_bytes') for name in changed)}"
+    workloads = {workload.label: workload for workload in pilot.workloads}
+    for label, workload in {cell.workload.label: cell.workload for cell in cells}.items():
+        here, there = workload.options, workloads[label].options
+        keys = [key for key in {**here, **there} if here.get(key) != there.get(key)]
         if keys:
-            changes = (f"{key} {options[workload].get(key)} there, {ours_of.get(key)} here" for key in keys)
-            yield f"{workload} differs: {'; '.join(changes)}"
+            changes = (f"{key} {there.get(key)} there, {here.get(key)} here" for key in keys)
+            yield f"{label} differs: {'; '.join(changes)}"
 
 
 def _timed_out(pilot: PilotRun) -> Iterator[str]:

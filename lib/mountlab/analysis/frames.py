@@ -9,18 +9,20 @@ from mountlab.analysis.run_view import AnsweredRun
 from mountlab.core.findings import COMPARISON_COLUMNS, Comparison
 from mountlab.core.frames import pd
 
+_FIRST = ("baseline", "candidate", "workload", "tool")
 
-def comparison_frame(run: AnsweredRun, compared: Sequence[Comparison] | None = None) -> pd.DataFrame:
+
+def comparison_frame(run: AnsweredRun, comparisons: Sequence[Comparison] | None = None) -> pd.DataFrame:
     """Return one row a comparison (those of the answer where none are given), with the columns of comparisons.csv; one
     column a factor."""
-    compared = run.comparisons if compared is None else compared
+    comparisons = run.comparisons if comparisons is None else comparisons
     names = factor_names(run.sweep)
-    own = [
-        name
-        for name in COMPARISON_COLUMNS
-        if name not in ("factors", "baseline", "candidate", "workload", "tool")
-        and (name != "better" or any(each.better for each in compared))
+    columns = [name for name in COMPARISON_COLUMNS if name not in ("factors", *_FIRST)]
+    if not any(comparison.better for comparison in comparisons):
+        columns.remove("better")
+    rows = [
+        {**comparison.columns, **{name: comparison.factors.get(name, "") for name in names}}
+        for comparison in comparisons
     ]
-    rows = [{**each.columns, **{name: each.factors.get(name, "") for name in names}} for each in compared]
-    frame = pd.DataFrame(rows, columns=["baseline", "candidate", "workload", "tool", *names, *own])
+    frame = pd.DataFrame(rows, columns=[*_FIRST, *names, *columns])
     return frame.astype({"needed": "Int64"})  # whole blocks, or nothing

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -127,12 +128,12 @@ class Gate:
     @property
     def outcome(self) -> GateOutcome:
         """Of the whole: as good as its worst figure."""
-        return min((each.outcome for each in self.judged), key=WORST_FIRST.index)
+        return min((judged.outcome for judged in self.judged), key=WORST_FIRST.index)
 
     @property
     def unit(self) -> Unit:
         """What n counts."""
-        return _unit(self.change, self.baseline)
+        return _Sides(self.baseline, self.change).unit
 
 
 def judge(
@@ -156,53 +157,85 @@ def judge(
         raise ParameterError(
             "not a margin", where="--worse-than", got=f"{100 * margin:g}%", allowed=f"0% to {100 * LARGEST_MARGIN:g}%"
         )
-    runs = aligned((*sorted(baseline, key=_began), *sorted(change, key=_began)))
-    _check(runs)
+    began = attrgetter("info.created_at")
+    runs = aligned((*sorted(baseline, key=began), *sorted(change, key=began)))
+    sides = _Sides(tuple(runs[: len(baseline)]), tuple(runs[len(baseline) :]))
+    if repeated := first_repeated([run.info.run_id for run in runs]):
+        raise PlanError("a run is not held against itself", where="gate", got=repeated, allowed="each run once")
+    common = [common_cells(runs[0].sweep, other.sweep) for other in runs[1:]]
     _check_directions(runs, metrics)
-    baseline, change = runs[: len(baseline)], runs[len(baseline) :]
     figures = [
-        each
-        for each in shared_figures(runs, metrics=metrics)
-        if any(each.values[: len(baseline)]) and each.cell.workload.metric(each.metric).better != "neither"
+        figure
+        for figure in shared_figures(runs, metrics=metrics)
+        if any(figure.values[sides.places[0]]) and figure.cell.workload.metric(figure.metric).better != "neither"
     ]
     if not figures:
         raise PlanError(
             "the baseline has no figure to hold the change against",
             where="gate --metric",
             got=", ".join(metrics) or "none that its answer is about",
-            allowed=", ".join(sorted(set(baseline[0].measurements["metric"]))) or "a run that has measured something",
+            allowed=", ".join(sorted(set(runs[0].measurements["metric"]))) or "a run that has measured something",
         )
-    without = [_without(each, change, baseline) for each in figures]
-    present = [each for each, other in zip(figures, without, strict=True) if other is None]
+    without_ratio = [_without_ratio(figure, sides) for figure in figures]
+    present = [figure for figure, judged in zip(figures, without_ratio, strict=True) if judged is None]
     differ = runs_differ or RunsDiffer()
     spreads = [_spread(figure, runs, differ) for figure in present]
-    found = _against(present, runs, change, baseline, margin, looks, spreads)
-    judged = [_one(figure, found, place, spreads[place]) for place, figure in enumerate(present)]
-    judged += [each for each in without if each]
-    common = [common_cells(runs[0].sweep, other.sweep) for other in runs[1:]]
-    differs = known_areas(differences(baseline[0], change[:1], [common[len(baseline) - 1]]))
-    names, every = _side_names(baseline, change), differences(runs[0], runs[1:], common)
-    unequal = tuple(unequal_work(runs, names, every, common))
-    sides, ordered = (tuple(change), tuple(baseline)), tuple(sorted(judged, key=_worst_first))
-    said = source(differ, [one for own in spreads for one in own]) if _unit(*sides) == "block" else _BY_RUNS
-    options, counts = tuple(option_texts(every, names)), (found.counted, found.left_out)
-    return Gate(*sides, margin, level_of(runs), ordered, tuple(differs), options, unequal, looks, *counts, said)
+    against = _against(present, sides, margin, looks, spreads)
+    judged = [_judged(figure, against, place, spreads[place]) for place, figure in enumerate(present)]
+    judged += filter(None, without_ratio)
+    changed = differences(runs[0], runs[1:], common)
+    changed_first = differences(runs[0], sides.change[:1], [common[len(sides.baseline) - 1]])
+    by_blocks = sides.unit == "block"
+    return Gate(
+        change=sides.change,
+        baseline=sides.baseline,
+        margin=margin,
+        level=level_of(runs),
+        judged=tuple(sorted(judged, key=_worst_first)),
+        differs=tuple(known_areas(changed_first)),
+        options=tuple(option_texts(changed, sides.names)),
+        unequal=tuple(unequal_work(runs, sides.names, changed, common)),
+        looks=looks,
+        counted=against.counted,
+        left_out=against.left_out,
+        runs_differ=source(differ, (one for pair in spreads for one in pair)) if by_blocks else _BY_RUNS,
+    )
 
 
 _BY_RUNS = "How much runs differ is measured by the runs themselves, in each figure."
 
 
-def _side_names(baseline: Sequence[ComparedRun], change: Sequence[ComparedRun]) -> list[str]:
-    """Return a name for each run: 'the baseline', or 'run 2 of the baseline' where a side has several."""
-    sides = (("the baseline", baseline), ("the change", change))
-    return [
-        f"run {place} of {side}" if len(runs) > 1 else side for side, runs in sides for place in range(1, len(runs) + 1)
-    ]
+@dataclass(frozen=True)
+class _Sides:
+    """The runs of the baseline and of the change, in the order in which they were made: which of them count does not
+    depend on how they are named. A figure has its values in the order of `runs`."""
 
+    baseline: tuple[ComparedRun, ...]
+    change: tuple[ComparedRun, ...]
 
-def _began(run: ComparedRun) -> str:
-    """Return the key that sorts runs as they were made: which of them count does not depend on how they are named."""
-    return run.info.created_at
+    @property
+    def runs(self) -> tuple[ComparedRun, ...]:
+        return (*self.baseline, *self.change)
+
+    @property
+    def places(self) -> tuple[slice, slice]:
+        """Those of the baseline and of the change among all runs."""
+        count = len(self.baseline)
+        return slice(0, count), slice(count, None)
+
+    @property
+    def unit(self) -> Unit:
+        return "block" if len(self.runs) == _ONE_EACH else "run"
+
+    @property
+    def by_name(self) -> tuple[tuple[str, Sequence[ComparedRun]], ...]:
+        return ("the baseline", self.baseline), ("the change", self.change)
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each run: 'the baseline', or 'run 2 of the baseline' where a side has several."""
+        pairs = ((side, runs, place) for side, runs in self.by_name for place in range(1, len(runs) + 1))
+        return [f"run {place} of {side}" if len(runs) > 1 else side for side, runs, place in pairs]
 
 
 def _spread(figure: SharedFigure, runs: Sequence[ComparedRun], differ: RunsDiffer) -> tuple[FigureSpread, ...]:
@@ -211,13 +244,6 @@ def _spread(figure: SharedFigure, runs: Sequence[ComparedRun], differ: RunsDiffe
         return ()
     theirs, ours = (differ.figure(run, figure.cell, figure.metric, figure.label, figure.unit) for run in runs)
     return ours, theirs
-
-
-def _check(runs: Sequence[ComparedRun]) -> None:
-    if repeated := first_repeated([run.info.run_id for run in runs]):
-        raise PlanError("a run is not held against itself", where="gate", got=repeated, allowed="each run once")
-    for run in runs[1:]:
-        common_cells(runs[0].sweep, run.sweep)
 
 
 def _check_directions(runs: Sequence[ComparedRun], metrics: Sequence[str]) -> None:
@@ -232,34 +258,34 @@ def _check_directions(runs: Sequence[ComparedRun], metrics: Sequence[str]) -> No
             )
 
 
-def _unit(change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Unit:
-    return "block" if len(change) == len(baseline) == 1 else "run"
-
-
 def _against(
-    present: Sequence[SharedFigure],
-    runs: Sequence[ComparedRun],
-    change: Sequence[ComparedRun],
-    baseline: Sequence[ComparedRun],
+    figures: Sequence[SharedFigure],
+    sides: _Sides,
     margin: float,
     looks: Looks,
     spreads: Sequence[Sequence[FigureSpread]],
 ) -> AgainstMargin:
     """Return the figures that can be judged, all together."""
-    first, unit, level = len(baseline), _unit(change, baseline), level_of(runs)
-    sides = [[_values(each, part) for each in present] for part in (slice(first, None), slice(0, first))]
-    better = np.array([each.cell.workload.metric(each.metric).better == "higher" for each in present], dtype=bool)
+    level = level_of(sides.runs)
+    theirs, ours = (table_of([_values(figure, side) for figure in figures]) for side in sides.places)
+    # The coarsest of the runs of a side.
+    base_steps, steps = (np.array([max(figure.steps[side]) for figure in figures]) for side in sides.places)
+    better = [figure.cell.workload.metric(figure.metric).better == "higher" for figure in figures]
+    repeated_looks, run_spreads = None, None  # runs as units follow no rule, and tell their spread
+    if sides.unit == "block":
+        repeated_looks = _repeated_looks(sides.runs, level, looks)
+        run_spreads = side_of(pair[0] for pair in spreads), side_of(pair[1] for pair in spreads)
     return against_margin(
-        table_of(sides[0]),
-        table_of(sides[1]),
-        more_is_better=better,
+        ours,
+        theirs,
+        more_is_better=np.array(better, dtype=bool),
         margin=margin,
         level=level,
-        repeated_looks=_repeated_looks(runs, level, looks) if unit == "block" else None,  # runs as units follow no rule
-        steps=(_steps(present, slice(first, None)), _steps(present, slice(0, first))),
-        unit=unit,
+        repeated_looks=repeated_looks,
+        steps=(steps, base_steps),
+        unit=sides.unit,
         looks=looks,
-        spreads=(side_of(own[0] for own in spreads), side_of(own[1] for own in spreads)) if unit == "block" else None,
+        spreads=run_spreads,
     )
 
 
@@ -270,24 +296,37 @@ def _repeated_looks(runs: Sequence[ComparedRun], level: float, looks: Looks) -> 
     return repeated_looks if isinstance(repeated_looks, Until) or looks == "once" else None
 
 
-def _without(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> Judged | None:
+def _without_ratio(figure: SharedFigure, sides: _Sides) -> Judged | None:
     """Judge a figure without a ratio: one that cannot be trusted, or that the change lacks. Else None."""
-    distrust, absent = _distrust(figure, change, baseline), "the change has no figure of it"
-    if any(figure.values[len(baseline) :]):
-        return _no_ratio(figure, "cannot tell", f"its figures cannot be trusted ({distrust})") if distrust else None
-    missing = [_why_missing(figure, run) for run in change]
+    about = (figure.cell, figure.metric, figure.label)
+    if any(figure.values[sides.places[1]]):
+        distrust = _distrust(figure, sides)
+        return Judged(*about, "cannot tell", reason=f"its figures cannot be trusted ({distrust})") if distrust else None
+    absent = "the change has no figure of it"
+    missing = [_why_missing(figure, run) for run in sides.change]
     if all(missing):
-        return _no_ratio(figure, "cannot tell", f"{absent}: {missing[0]}")
-    return _no_ratio(figure, "fails", absent)
+        return Judged(*about, "cannot tell", reason=f"{absent}: {missing[0]}")
+    return Judged(*about, "fails", reason=absent)
 
 
-def _no_ratio(figure: SharedFigure, outcome: GateOutcome, reason: str) -> Judged:
-    return Judged(figure.cell, figure.metric, figure.label, outcome, reason=reason)
+def _distrust(figure: SharedFigure, sides: _Sides) -> str:
+    """Say for which errors of its runs a figure cannot be trusted: 'not-flushed in the change'. Trials that ran into
+    their time limit count, which a mean would leave out."""
+    reasons = []
+    for side, runs in sides.by_name:
+        caveats = [caveat for run in runs for caveat in caveats_of(side, run, [figure.cell])]
+        codes = {
+            caveat.code
+            for caveat in caveats
+            if (caveat.severity == "error" or caveat.code == "timed-out") and figure.metric.startswith(caveat.metrics)
+        }
+        reasons += [f"{code} in {side}" for code in sorted(codes)]
+    return "; ".join(reasons)
 
 
 def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
     """Return why a run has no figure, where that is no failure of it: too few I/Os, or its time limit. Else ''."""
-    if any(each.code == "timed-out" and each.subject == figure.cell.id for each in run.caveats):
+    if any(caveat.code == "timed-out" and caveat.subject == figure.cell.id for caveat in run.caveats):
         return "its trials ran into their time limit (timed-out)"
     ios = fewest_ios(run.measurements).get((figure.cell.id, figure.metric.partition("_")[0]))
     if figure.metric in PERCENT_OF and ios and not enough(ios, PERCENT_OF[figure.metric]):
@@ -295,52 +334,33 @@ def _why_missing(figure: SharedFigure, run: ComparedRun) -> str:
     return ""
 
 
-def _values(figure: SharedFigure, part: slice) -> Sequence[float]:
+def _values(figure: SharedFigure, side: slice) -> Sequence[float]:
     """Return the trials of the one run of a side; of several runs the geometric mean of each."""
-    own = [each for each in figure.values[part] if each]
+    samples = [sample for sample in figure.values[side] if sample]
     if len(figure.values) == _ONE_EACH:
-        return own[0]
-    return [float(np.exp(np.mean(np.log(each)))) if min(each) > 0 else math.nan for each in own]
+        return samples[0]
+    return [float(np.exp(np.mean(np.log(sample)))) if min(sample) > 0 else math.nan for sample in samples]
 
 
-def _steps(figures: Sequence[SharedFigure], part: slice) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the coarsest step of each figure among the runs of one side."""
-    return np.array([max(each.steps[part]) for each in figures])
-
-
-def _one(figure: SharedFigure, found: AgainstMargin, place: int, spread: tuple[FigureSpread, ...]) -> Judged:
-    outcome: GateOutcome = "fails" if found.fails[place] else "passes" if found.passes[place] else "cannot tell"
-    columns = (found.worse, found.low, found.high, found.needed, found.seen)
-    worse, low, high, needed, seen = (float(column[place]) for column in columns)
+def _judged(figure: SharedFigure, against: AgainstMargin, place: int, spread: tuple[FigureSpread, ...]) -> Judged:
+    outcome: GateOutcome = "fails" if against.fails[place] else "passes" if against.passes[place] else "cannot tell"
+    needed = float(against.needed[place])
     if outcome == "cannot tell" and math.isnan(needed):
         needed = _FEWEST
-    about, n = (figure.cell, figure.metric, figure.label), int(found.n[place])
-    judged = Judged(*about, outcome, worse, low, high, n, needed, seen)
+    about, bounds = (figure.cell, figure.metric, figure.label), (float(against.low[place]), float(against.high[place]))
+    worse, n, seen = float(against.worse[place]), int(against.n[place]), float(against.seen[place])
+    judged = Judged(*about, outcome, worse, *bounds, n, needed, seen, unit="run")
     if not spread:
-        return replace(judged, unit="run")
-    unless, unit = float(found.unless[place]), _UNITS[int(found.needs.in_runs[place])]
+        return judged
+    unless = float(against.unless[place])
+    judged = replace(judged, unit=_UNITS[int(against.needs.in_runs[place])], spread=spread)
     if math.isnan(unless):
-        return replace(judged, unit=unit, spread=spread)
-    would: GateOutcome = "fails" if worse > 1 + found.margin else "passes"
-    return replace(judged, unit=unit, spread=spread, unless=unless, would=would)
+        return judged
+    return replace(judged, unless=unless, would="fails" if judged.worse > 1 + against.margin else "passes")
 
 
-def _distrust(figure: SharedFigure, change: Sequence[ComparedRun], baseline: Sequence[ComparedRun]) -> str:
-    """Say what the runs found that a figure cannot be trusted with: 'not-flushed in the change'."""
-    found = []
-    for side, runs in (("the baseline", baseline), ("the change", change)):
-        codes = {each.code for run in runs for each in caveats_of(side, run, [figure.cell]) if _is_about(each, figure)}
-        found += [f"{code} in {side}" for code in sorted(codes)]
-    return "; ".join(found)
-
-
-def _is_about(caveat: Caveat, figure: SharedFigure) -> bool:
-    """Return an error; or trials that ran into their time limit, which a mean would leave out."""
-    return (caveat.severity == "error" or caveat.code == "timed-out") and figure.metric.startswith(caveat.metrics)
-
-
-def _worst_first(each: Judged) -> tuple[int, float]:
-    return WORST_FIRST.index(each.outcome), -each.at_least if math.isfinite(each.at_least) else 0.0
+def _worst_first(judged: Judged) -> tuple[int, float]:
+    return WORST_FIRST.index(judged.outcome), -judged.at_least if math.isfinite(judged.at_least) else 0.0
 
 
 def _inverse(value: float) -> float:

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from mountlab.analysis.compare.figures import table_of
+from mountlab.analysis.compare.run_spread import level_of_mean
 from mountlab.core.fact_words import fact_name
 from mountlab.core.findings import Estimate, Verdict
 from mountlab.core.groups import by_key
@@ -65,8 +66,7 @@ class HistoryPoint:
         else:
             usable = self.mean > 0 and math.isfinite(self.mean)
             value, sd = (math.log(self.mean), self.sd / self.mean) if usable else (math.nan, math.nan)
-        known = self.n > 1 and math.isfinite(sd)
-        return Level(value, sd / math.sqrt(self.n) if known else math.nan, self.n - 1 if known else 0)
+        return level_of_mean(value, sd, self.n)
 
     @property
     def estimate(self) -> Estimate:
@@ -111,10 +111,10 @@ class OtherChange:
     @property
     def commits(self) -> str:
         """'a1b2c3d..d4e5f6a', where both sides name the commit that they were built of."""
-        found = [_COMMIT.search(side) for side in (self.before, self.after)]
         if self.what == "Mountlab's commit":
             return f"{self.before.partition('+')[0][:12]}..{self.after.partition('+')[0][:12]}"
-        return f"{found[0][1]}..{found[1][1]}" if found[0] and found[1] else ""
+        before, after = _COMMIT.search(self.before), _COMMIT.search(self.after)
+        return f"{before[1]}..{after[1]}" if before and after else ""
 
 
 @dataclass(frozen=True)
@@ -145,15 +145,15 @@ class History:
         """For each number of runs from now on the change, as a share of the level, that would be reported by then in
         four of five cases: the smaller of a rise and a fall."""
         since = self.changes[-1].at if self.changes else 0
-        found = smallest_changes([point.level for point in self.points], since, self.family, LEVEL)
-        return [(runs, -math.expm1(-size)) for runs, size in found]
+        sizes = smallest_changes([point.level for point in self.points], since, self.family, LEVEL)
+        return [(runs, -math.expm1(-size)) for runs, size in sizes]
 
     def turns(self, change: Change) -> list[OtherChange]:
         """Return what else changed where this change may lie, the likeliest first."""
         different = {id(point.facts): point.facts for point in self.points}  # runs share what is the same
         names = dict.fromkeys(name for facts in different.values() for name in facts)
-        found = [turn for name in names if (turn := self._turn(name, change)) is not None]
-        return sorted(found, key=lambda turn: (not turn.only_there, abs(turn.at - change.at)))
+        turns = [turn for name in names if (turn := self._turn(name, change)) is not None]
+        return sorted(turns, key=lambda turn: (not turn.only_there, abs(turn.at - change.at)))
 
     def _turn(self, name: str, change: Change) -> OtherChange | None:
         near = range(max(change.first, 1), change.last + 1)
@@ -193,29 +193,30 @@ class Group:
 def histories(rows: Iterable[tuple[Key, HistoryPoint]]) -> list[History]:
     """Return the figures of runs as histories, each with its changes."""
     points = by_key(rows)
-    ordered = {key: tuple(sorted(own, key=lambda point: (point.at, point.run))) for key, own in points.items()}
-    families = by_key(((key.sweep, key.box, "" if key.answer else key.metric), key) for key in ordered)
-    found = {history.key: history for keys in families.values() for history in _of_family(keys, ordered)}
-    return [found[key] for key in ordered]
+    for group in points.values():
+        group.sort(key=lambda point: (point.at, point.run))
+    families = by_key(((key.sweep, key.box, "" if key.answer else key.metric), key) for key in points)
+    by_name = {history.key: history for keys in families.values() for history in _of_family(keys, points)}
+    return [by_name[key] for key in points]
 
 
-def _of_family(keys: Sequence[Key], points: Mapping[Key, tuple[HistoryPoint, ...]]) -> Iterator[History]:
+def _of_family(keys: Sequence[Key], points: Mapping[Key, Sequence[HistoryPoint]]) -> Iterator[History]:
     counted = [tuple(point for point in points[key] if math.isfinite(point.level.value)) for key in keys]
-    levels = [[point.level for point in own] for own in counted]
-    for key, own, changes in zip(keys, counted, find_changes(levels, level=LEVEL), strict=True):
+    levels = [[point.level for point in group] for group in counted]
+    for key, group, changes in zip(keys, counted, find_changes(levels, level=LEVEL), strict=True):
         left_out = tuple(point for point in points[key] if not math.isfinite(point.level.value))
-        yield History(key, own, tuple(changes), family_size(levels), left_out)
+        yield History(key, group, tuple(changes), family_size(levels), left_out)
 
 
 def grouped(history: History, by: By) -> list[Group]:
     """Return the runs of a history by kernel, operating system, year or month, in the order in which these first came.
     Each run is one value."""
     groups = by_key((_group_name(point, by), point) for point in history.points)
-    means = [[point.mean for point in own] for own in groups.values()]
+    means = [[point.mean for point in group] for group in groups.values()]
     bounds = [(math.nan, math.nan, math.nan)][: len(means)] + _to_first(means)
     return [
-        Group(name, tuple(own), estimate([point.mean for point in own], level=LEVEL, unit=history.key.unit), *bound)
-        for (name, own), bound in zip(groups.items(), bounds, strict=True)
+        Group(name, tuple(group), estimate([point.mean for point in group], level=LEVEL, unit=history.key.unit), *bound)
+        for (name, group), bound in zip(groups.items(), bounds, strict=True)
     ]
 
 

@@ -28,9 +28,13 @@ class Inside:
 
 def points_of(inside: Inside, workload: Workload) -> dict[str, Points]:
     """Return name of a quantity (plots.INSIDE) to its points, without those that were not seen."""
-    tool = {name: _later(points, _start_s(inside)) for name, points in _of_tool(inside.series, workload)}
-    found = {**tool, **(dict(_of_box(inside.box)) if inside.box else {})}
-    return {name: points for name, points in found.items() if len(points) > 1}
+    start_s = _start_s(inside)
+    quantities: dict[str, Points] = {
+        name: [(at + start_s, value) for at, value in points] for name, points in _of_tool(inside.series, workload)
+    }
+    if inside.box:
+        quantities |= dict(_of_box(inside.box))
+    return {name: points for name, points in quantities.items() if len(points) > 1}
 
 
 def _of_tool(series: Sequence[Series], workload: Workload) -> Iterator[tuple[str, Points]]:
@@ -51,12 +55,8 @@ def _of_tool(series: Sequence[Series], workload: Workload) -> Iterator[tuple[str
 def _start_s(inside: Inside) -> float:
     """When the tool's logs begin: it ends with their end, and takes some tenths of a second before it counts."""
     length = inside.box.length if inside.box else None
-    logged = max((each.points[-1].seconds for each in inside.series if each.points), default=0.0)
+    logged = max((log.points[-1].seconds for log in inside.series if log.points), default=0.0)
     return max(0.0, length - logged) if length is not None else 0.0
-
-
-def _later(points: Points, seconds: float) -> Points:
-    return [(at + seconds, value) for at, value in points]
 
 
 def _of_box(box: OverTime) -> Iterator[tuple[str, Points]]:
@@ -77,15 +77,15 @@ def median_trials(
     """Return cell to its counted trial in the middle, by the first metric of the answer; of an even number the lower
     one."""
     good = trials[(trials["status"] == "ok") & ~trials["warmup"].astype(bool)]
-    found = {}
+    medians = {}
     for cell in sweep.cells:
-        own = good.loc[good["cell"] == cell.id, "trial_id"]
+        trial_ids = good.loc[good["cell"] == cell.id, "trial_id"]
         metric = next(iter(answer_metrics.get(cell.workload.label, ())), "")
-        rows = measurements[(measurements["metric"] == metric) & measurements["trial_id"].isin(own)]
-        ordered = rows.groupby("trial_id")["value"].mean().sort_values(kind="stable").index if len(rows) else own
+        rows = measurements[(measurements["metric"] == metric) & measurements["trial_id"].isin(trial_ids)]
+        ordered = rows.groupby("trial_id")["value"].mean().sort_values(kind="stable").index if len(rows) else trial_ids
         if len(ordered):
-            found[cell.id] = str(list(ordered)[(len(ordered) - 1) // 2])
-    return found
+            medians[cell.id] = str(list(ordered)[(len(ordered) - 1) // 2])
+    return medians
 
 
 def why_no_counters(info: RunInfo, sweep: Sweep) -> str:

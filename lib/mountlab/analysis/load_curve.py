@@ -47,12 +47,12 @@ class LoadTrial:
     """Metric to seconds, from when a request was due."""
 
     @property
-    def kept(self) -> bool:
+    def on_schedule(self) -> bool:
         """Whether the schedule of arrivals was kept so closely that it is known whether the objective held."""
         return not math.isnan(self.used)
 
     @property
-    def held(self) -> bool:
+    def meets_objective(self) -> bool:
         """Whether the objective held."""
         return self.used <= 1
 
@@ -99,15 +99,17 @@ class LoadCurve:
     @cached_property
     def points(self) -> tuple[RatePoint, ...]:
         """The percentile by rate, rising, over the trials whose schedule was kept."""
-        known = [each for each in self.trials if each.kept and each.latencies.get(self.metric, 0) > 0]
-        known.sort(key=lambda each: each.asked)
-        return tuple(self._point(list(own)) for _, own in groupby(known, key=_step))
-
-    def _point(self, trials: Sequence[LoadTrial]) -> RatePoint:
-        own = "" if self.percentile == _MIDDLE else f"{self.direction}_latency_{_MIDDLE}"
-        middles = [each.latencies[own] for each in trials if own in each.latencies]
-        latency = median(each.latencies[self.metric] for each in trials)
-        return RatePoint(median(map(_asked, trials)), latency, median(middles) if middles else math.nan, len(trials))
+        usable = [trial for trial in self.trials if trial.on_schedule and trial.latencies.get(self.metric, 0) > 0]
+        usable.sort(key=_rate)
+        middle_of = "" if self.percentile == _MIDDLE else f"{self.direction}_latency_{_MIDDLE}"
+        points = []
+        for _, group in groupby(usable, key=lambda trial: round(STEPS_A_DECADE * math.log10(trial.asked))):
+            trials = list(group)
+            middles = [trial.latencies[middle_of] for trial in trials if middle_of in trial.latencies]
+            middle = median(middles) if middles else math.nan
+            latency = median(trial.latencies[self.metric] for trial in trials)
+            points.append(RatePoint(median(map(_rate, trials)), latency, middle, len(trials)))
+        return tuple(points)
 
     @cached_property
     def knee(self) -> tuple[float, float] | None:
@@ -115,10 +117,11 @@ class LoadCurve:
         within a factor of 2 of that of the three trials at the lowest rates, and the next one. None where the trials do
         not show it: where no rate exceeds the factor, where a higher one falls below it again, or where the flat part
         does not reach over a factor of 2 in rate."""
-        lowest = sorted((each for each in self.trials if each.kept and self.metric in each.latencies), key=_asked)
-        if len(lowest) < _LOWEST:
+        trials = [trial for trial in self.trials if trial.on_schedule and self.metric in trial.latencies]
+        if len(trials) < _LOWEST:
             return None
-        flat = _LEAVES * median(each.latencies[self.metric] for each in lowest[:_LOWEST])
+        lowest = sorted(trials, key=_rate)[:_LOWEST]
+        flat = _LEAVES * median(trial.latencies[self.metric] for trial in lowest)
         below = [point.latency <= flat for point in self.points]
         count = sum(below)
         if not 0 < count < len(below) or not all(below[:count]):
@@ -127,12 +130,8 @@ class LoadCurve:
         return (last, first) if last >= _FLAT_OVER * self.points[0].rate else None
 
 
-def _asked(trial: LoadTrial) -> float:
+def _rate(trial: LoadTrial) -> float:
     return trial.asked
-
-
-def _step(trial: LoadTrial) -> int:
-    return round(STEPS_A_DECADE * math.log10(trial.asked))
 
 
 @dataclass(frozen=True)
@@ -150,12 +149,12 @@ class CellSearch:
     @property
     def counted(self) -> tuple[LoadTrial, ...]:
         """Those after the warm-up."""
-        return tuple(each for each in self.trials if not each.warmup)
+        return tuple(trial for trial in self.trials if not trial.warmup)
 
     @property
     def lost(self) -> tuple[LoadTrial, ...]:
         """Those after the warm-up that do not count, since their schedule was not kept."""
-        return tuple(each for each in self.counted if not each.kept)
+        return tuple(trial for trial in self.counted if not trial.on_schedule)
 
     @property
     def curves(self) -> Iterator[LoadCurve]:
@@ -187,25 +186,23 @@ def searches(run: RunView) -> list[CellSearch]:
 
 def _trials(measurements: pd.DataFrame) -> dict[str, list[LoadTrial]]:
     """Return cell to its trials that have figures, in the order of the rows."""
-    found: dict[str, list[LoadTrial]] = {}
-    for (trial_id, cell), own in measurements.groupby(["trial_id", "cell"], sort=False):
-        values = dict(zip(own["metric"], own["value"].astype(float), strict=True))
+    by_cell: dict[str, list[LoadTrial]] = {}
+    for (trial_id, cell), rows in measurements.groupby(["trial_id", "cell"], sort=False):
+        values = dict(zip(rows["metric"], rows["value"].astype(float), strict=True))
         if "asked_rate" in values:
-            block, warmup = int(own["block"].iloc[0]), bool(own["warmup"].iloc[0])
-            found.setdefault(str(cell), []).append(_trial(str(trial_id), block, values, warmup=warmup))
-    return found
-
-
-def _trial(trial_id: str, block: int, values: Mapping[str, float], *, warmup: bool) -> LoadTrial:
-    figures = {own: values.get(name, math.nan) for own, name in _METRICS.items()}
-    latencies = {name: value for name, value in values.items() if name in PERCENT_OF}
-    return LoadTrial(trial_id=trial_id, block=block, warmup=warmup, latencies=latencies, **figures)
-
-
-_METRICS = {
-    "asked": "asked_rate", "arrived": "arrival_rate", "completed": "completion_rate", "lateness": "largest_lateness",
-    "used": "objective_used",
-}  # fmt: skip
+            trial = LoadTrial(
+                trial_id=str(trial_id),
+                block=int(rows["block"].iloc[0]),
+                warmup=bool(rows["warmup"].iloc[0]),
+                asked=values["asked_rate"],
+                arrived=values.get("arrival_rate", math.nan),
+                completed=values.get("completion_rate", math.nan),
+                lateness=values.get("largest_lateness", math.nan),
+                used=values.get("objective_used", math.nan),
+                latencies={name: value for name, value in values.items() if name in PERCENT_OF},
+            )
+            by_cell.setdefault(str(cell), []).append(trial)
+    return by_cell
 
 
 _UNKNOWN = Estimate(
@@ -232,20 +229,20 @@ TRIAL_COLUMNS = (
 POINT_COLUMNS = ("filesystem", "workload", "direction", "percentile", "limit", "rate", "latency", "middle", "n")
 
 
-def trial_frame(found: Sequence[CellSearch]) -> pd.DataFrame:
+def trial_frame(searches: Sequence[CellSearch]) -> pd.DataFrame:
     """Return one row a trial of each search, in base units: TRIAL_COLUMNS, and a column for each percentile; `workload`
     holds the label."""
     rows = []
-    for each in found:
-        about = {"filesystem": each.cell.filesystem.name, "workload": each.cell.workload.label}
-        rows += [{**about, **vars(trial), **trial.latencies} for trial in each.trials]
+    for search in searches:
+        about = {"filesystem": search.cell.filesystem.name, "workload": search.cell.workload.label}
+        rows += [{**about, **vars(trial), **trial.latencies} for trial in search.trials]
     frame = pd.DataFrame(rows, columns=None if rows else list(TRIAL_COLUMNS))
     return frame.drop(columns="latencies", errors="ignore")
 
 
-def point_frame(found: Sequence[CellSearch]) -> pd.DataFrame:
+def point_frame(searches: Sequence[CellSearch]) -> pd.DataFrame:
     """Return one row for each point of each curve, columns as POINT_COLUMNS: a percentile at about one rate, in
     seconds. `workload` holds the label."""
-    curves = [curve for each in found for curve in each.curves]
+    curves = [curve for search in searches for curve in search.curves]
     rows = [{**vars(c), "workload": c.workload_label, **vars(point)} for c in curves for point in c.points]
     return pd.DataFrame(rows, columns=list(POINT_COLUMNS))

@@ -77,8 +77,8 @@ def filled(text: str) -> Filled | None:
     """Return the three readings of a trial; None where one is missing, or the kernel does not show what they are made
     of."""
     parts = parts_by_heading(text)
-    known = [reading for moment in MOMENTS if (reading := _reading(parts.get(moment, "")))]
-    return Filled(*known) if len(known) == len(MOMENTS) else None
+    empty, full, freed = (_reading(parts.get(moment, "")) for moment in MOMENTS)
+    return Filled(empty, full, freed) if empty and full and freed else None
 
 
 def _reading(text: str) -> Reading | None:
@@ -92,38 +92,39 @@ def _reading(text: str) -> Reading | None:
     return Reading((held + swapped) * KIB - lines["Source"], huge, lines["Files"])
 
 
-def uses(cells: Iterable[Cell], trials: Iterable[Trial], read: Mapping[str, Filled]) -> Iterator[Use]:
+def uses(cells: Iterable[Cell], trials: Iterable[Trial], readings: Mapping[str, Filled]) -> Iterator[Use]:
     """Yield what each cell took, of the cells whose trials left files to take any.
 
-    `trials`: all of the run, in the order in which they ran. `read`: trial id to its readings.
+    `trials`: all of the run, in the order in which they ran. `readings`: trial id to its readings.
     """
-    known = [(trial, read[trial.trial_id]) for trial in trials if trial.trial_id in read]
+    read = [trial for trial in trials if trial.trial_id in readings]
     first: dict[str, Reading] = {}
-    for trial, each in known:
-        first.setdefault(trial.mount, each.empty)
+    for trial in read:
+        first.setdefault(trial.mount, readings[trial.trial_id].empty)
     for cell in cells:
-        own = [(t, each) for t, each in known if t.cell == cell.id and t.status == "ok" and not t.warmup]
+        counted = [trial for trial in read if trial.cell == cell.id and trial.status == "ok" and not trial.warmup]
+        of_cell = [readings[trial.trial_id] for trial in counted]
         if (cell.filesystem.over or cell.filesystem).zram_bytes:
-            own = [(trial, replace(each, empty=first[trial.mount])) for trial, each in own]
-        if own and median(each.full.files for _, each in own) > 0:
-            yield _use(cell, [each for _, each in own])
+            of_cell = [replace(one, empty=first[trial.mount]) for trial, one in zip(counted, of_cell, strict=True)]
+        if of_cell and median(one.full.files for one in of_cell) > 0:
+            yield _use(cell, of_cell)
 
 
-def _use(cell: Cell, each: Sequence[Filled]) -> Use:
-    huge = any(one.full.huge > one.empty.huge for one in each)
-    amounts = [tuple(at.huge if huge else at.held for at in (one.empty, one.full, one.freed)) for one in each]
-    taken = [full - empty for empty, full, _ in amounts]
+def _use(cell: Cell, readings: Sequence[Filled]) -> Use:
+    huge = any(one.full.huge > one.empty.huge for one in readings)
+    amounts = [tuple(at.huge if huge else at.held for at in (one.empty, one.full, one.freed)) for one in readings]
+    growth = [full - empty for empty, full, _ in amounts]
     before, full, after = (float(median(moment)) for moment in zip(*amounts, strict=True))
     return Use(
         cell=cell,
-        n=len(each),
-        files=float(median(one.full.files for one in each)),
+        n=len(readings),
+        files=float(median(one.full.files for one in readings)),
         before=before,
         full=full,
         after=after,
-        taken=float(median(taken)),
-        least=float(min(taken)),
-        most=float(max(taken)),
+        taken=float(median(growth)),
+        least=float(min(growth)),
+        most=float(max(growth)),
         kept=float(median(freed - empty for empty, _, freed in amounts)),
         huge_pages=huge,
     )

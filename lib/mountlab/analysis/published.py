@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
-from mountlab.analysis.measurements import by_block, counted, log_ratios
+from mountlab.analysis.measurements import FigureKey, by_block, counted, log_ratios
 from mountlab.analysis.run_view import Measured
 from mountlab.analysis.samples import figure_steps
 from mountlab.analysis.time_limits import OF_A_MOUNT, worse_side
@@ -48,13 +48,14 @@ class Beside:
 def beside(run: Compared) -> list[Beside]:
     """Return every published row of a run's sweep with ours, which has the interval that holds together with all
     others."""
-    return [_beside(theirs, _ours(theirs, run), run) for theirs in run.published]
-
-
-def _beside(theirs: PublishedFigure, ours: Comparison | None, run: Compared) -> Beside:
-    said = agreement(theirs, ours, smallest_effect=run.sweep.design.smallest_effect)
-    why = NO_RATIO if said == "not measured" and _holds_no_ratio(theirs, run) else ""
-    return Beside(theirs, ours, said, why)
+    rows = []
+    for theirs in run.published:
+        of_levels = bool(theirs.baseline_factors)
+        ours = _of_levels(theirs, run) if of_levels else verdicts.ours_beside(theirs, run.comparisons)
+        outcome = agreement(theirs, ours, smallest_effect=run.sweep.design.smallest_effect)
+        why = NO_RATIO if outcome == "not measured" and _holds_no_ratio(theirs, run) else ""
+        rows.append(Beside(theirs, ours, outcome, why))
+    return rows
 
 
 def _holds_no_ratio(theirs: PublishedFigure, run: Compared) -> bool:
@@ -87,19 +88,19 @@ def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effe
 
 def _by_size(theirs: PublishedFigure, ours: Comparison) -> Agreement:
     """Of two that point the same way: whether a published ratio lies in our interval, and which is larger if not."""
-    shown = ours.verdict_interval
-    if theirs.claim is not None or ours.verdict == "same" or shown.low <= theirs.ratio <= shown.high:
+    interval = ours.verdict_interval
+    if theirs.claim is not None or ours.verdict == "same" or interval.low <= theirs.ratio <= interval.high:
         return "agrees"
-    smaller = (theirs.ratio > shown.high) == (theirs.ratio > 1)
+    smaller = (theirs.ratio > interval.high) == (theirs.ratio > 1)
     return "same direction, smaller" if smaller else "same direction, larger"
 
 
 def _within(ours: Comparison, bound: float) -> Agreement:
     low, high = 1 / (1 + bound), 1 + bound
-    shown = ours.verdict_interval
-    if low <= shown.low and shown.high <= high:
+    interval = ours.verdict_interval
+    if low <= interval.low and interval.high <= high:
         return "agrees"
-    return "contradicts" if shown.high < low or high < shown.low else "undecided"
+    return "contradicts" if interval.high < low or high < interval.low else "undecided"
 
 
 def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
@@ -109,12 +110,6 @@ def direction(theirs: PublishedFigure, *, smallest_effect: float) -> Claim:
     if 1 / (1 + smallest_effect) <= theirs.ratio <= 1 + smallest_effect:
         return "same"
     return "faster" if (theirs.ratio > 1) == higher_is_better(theirs.metric) else "slower"
-
-
-def _ours(theirs: PublishedFigure, run: Compared) -> Comparison | None:
-    if theirs.baseline_factors:
-        return _of_levels(theirs, run)
-    return verdicts.ours_beside(theirs, run.comparisons)
 
 
 def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
@@ -140,18 +135,18 @@ def _of_levels(theirs: PublishedFigure, run: Compared) -> Comparison | None:
     alone = adjust_comparisons(
         ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=run.sweep.repeated_looks
     )
-    own = replace(alone, p_adjusted=alone.p, joint=alone.own, is_open=np.zeros(1, dtype=bool))
+    adjusted = replace(alone, p_adjusted=alone.p, joint=alone.own, is_open=np.zeros(1, dtype=bool))
     about = Sides(
         theirs.baseline, theirs.candidate, workload.name, workload.tool, theirs.factors, theirs.metric, theirs.label
     )
-    (found,) = comparisons_of([about], ratios, own, level=design.level, late=[censored], method=RATIO_METHOD)
-    return found
+    (comparison,) = comparisons_of([about], ratios, adjusted, level=design.level, late=[censored], method=RATIO_METHOD)
+    return comparison
 
 
 def _mean_ratios(
     theirs: PublishedFigure,
     pairs: Sequence[tuple[Cell, Cell]],
-    values: Mapping[tuple[str, str, str], Mapping[int, float]],
+    values: Mapping[FigureKey, Mapping[int, float]],
 ) -> dict[int, float]:
     """Return the geometric mean of the ratios of all pairs, in each block in which every pair has one."""
     logs: dict[int, list[float]] = {}
@@ -159,7 +154,7 @@ def _mean_ratios(
         mine, base = (values.get((cell.id, theirs.metric, theirs.label), {}) for cell in pair)
         for block, log in log_ratios(mine, base).items():
             logs.setdefault(block, []).append(log)
-    return {block: math.exp(fmean(own)) for block, own in sorted(logs.items()) if len(own) == len(pairs)}
+    return {block: math.exp(fmean(ratios)) for block, ratios in sorted(logs.items()) if len(ratios) == len(pairs)}
 
 
 def _late_blocks(
@@ -177,7 +172,7 @@ def _step(
     theirs: PublishedFigure,
     pairs: Sequence[tuple[Cell, Cell]],
     run: Compared,
-    values: Mapping[tuple[str, str, str], Mapping[int, float]],
+    values: Mapping[FigureKey, Mapping[int, float]],
 ) -> float:
     """Return the step of the mean ratio over pairs of cells, as a share of it: each cell is rounded by itself."""
     steps = figure_steps(run.sweep, run.measurements)
@@ -188,15 +183,16 @@ def _step(
 
 def _pairs(theirs: PublishedFigure, run: Compared) -> list[tuple[Cell, Cell]]:
     """Return the cells of the candidate and of the baseline that differ in nothing but what the row names."""
-    named = {**theirs.factors, **theirs.baseline_factors}
-    sides: list[dict[frozenset[tuple[str, str]], Cell]] = [{}, {}]  # by the levels of the other factors
-    for cell in run.sweep.cells:
-        own = cell.workload.factors
-        rest = frozenset((key, value) for key, value in own.items() if key not in named)
-        wanted = (theirs.candidate, theirs.factors), (theirs.baseline, named)
-        for side, (name, factors) in zip(sides, wanted, strict=True):
-            is_of_it = (cell.filesystem.name, cell.workload.name) == (name, theirs.workload)
-            if is_of_it and all(own.get(key) == value for key, value in factors.items()):
-                side[rest] = cell
-    candidates, baselines = sides
+    baseline_factors = {**theirs.factors, **theirs.baseline_factors}
+
+    def cells_of(filesystem: str, factors: Mapping[str, str]) -> dict[frozenset[tuple[str, str]], Cell]:
+        """Return the cells with these levels, by the levels of their other factors."""
+        return {
+            frozenset(item for item in cell.workload.factors.items() if item[0] not in baseline_factors): cell
+            for cell in run.sweep.cells
+            if (cell.filesystem.name, cell.workload.name) == (filesystem, theirs.workload)
+            and factors.items() <= cell.workload.factors.items()
+        }
+
+    candidates, baselines = cells_of(theirs.candidate, theirs.factors), cells_of(theirs.baseline, baseline_factors)
     return [(candidates[key], baselines[key]) for key in candidates if key in baselines]

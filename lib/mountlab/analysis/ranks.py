@@ -50,19 +50,19 @@ def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]
     together at the design's level, too. `workloads`: names of those that matter; None: all. Raises InputError for a
     name that the run does not have, and for fewer than two file systems.
     """
-    known = dict.fromkeys(workload.name for workload in run.sweep.workloads)
-    unknown = [name for name in workloads or () if name not in known]
+    present = dict.fromkeys(workload.name for workload in run.sweep.workloads)
+    unknown = [name for name in workloads or () if name not in present]
     if unknown:
-        raise InputError("the run has no such workload", got=unknown[0], allowed=", ".join(known))
+        raise InputError("the run has no such workload", got=unknown[0], allowed=", ".join(present))
     names = [fs.name for fs in run.sweep.filesystems]
     if len(names) < 2:
         raise InputError("there is nothing to choose from", got=", ".join(names), allowed="two file systems or more")
-    found = by_key(
-        ((workload_of(each), each.metric, each.label), each)
-        for each in _all_pairs(run, names)
-        if workloads is None or each.workload in workloads
+    pairs = by_key(
+        ((workload_of(comparison), comparison.metric, comparison.label), comparison)
+        for comparison in _all_pairs(run, names)
+        if workloads is None or comparison.workload in workloads
     )
-    return [rank for key, own in found.items() for rank in _ranked(key, own, names)]
+    return [rank for key, group in pairs.items() for rank in _ranked(key, group, names)]
 
 
 def best(run: RunView) -> set[tuple[Key, str]]:
@@ -71,17 +71,16 @@ def best(run: RunView) -> set[tuple[Key, str]]:
     groups = _groups(ranks(run)) if len(run.sweep.filesystems) > 1 else []
     return {
         ((rank.workload_label, rank.metric, rank.label), rank.filesystem)
-        for own in groups
-        if any(rank.first > 1 for rank in own)
-        for rank in own
+        for group in groups
+        if any(rank.first > 1 for rank in group)
+        for rank in group
         if rank.first == 1
     }
 
 
-def _groups(found: Sequence[Rank]) -> list[list[Rank]]:
+def _groups(ranks: Sequence[Rank]) -> list[list[Rank]]:
     """Return the ranks of each workload and metric."""
-    groups = by_key(((rank.workload_label, rank.metric, rank.label), rank) for rank in found)
-    return list(groups.values())
+    return list(by_key(((rank.workload_label, rank.metric, rank.label), rank) for rank in ranks).values())
 
 
 def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
@@ -95,7 +94,7 @@ def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
     pairs = list(run.comparisons)
     for place, baseline in enumerate(others[:-1]):
         of_one = comparisons(replace(sweep, baseline=baseline, design=design), run.measurements, run.censored)
-        pairs += [each for each in of_one if each.candidate in others[place + 1 :]]
+        pairs += [comparison for comparison in of_one if comparison.candidate in others[place + 1 :]]
     return pairs
 
 
@@ -103,11 +102,12 @@ _BETTER: dict[Verdict, int] = {"faster": 1, "slower": -1, "same": 0, "undecided"
 
 
 def _ranked(key: Key, pairs: Sequence[Comparison], names: Sequence[str]) -> list[Rank]:
-    there = [name for name in names if any(name in (each.candidate, each.baseline) for each in pairs)]
+    there = [name for name in names if any(name in (comparison.candidate, comparison.baseline) for comparison in pairs)]
     better: dict[tuple[str, str], int] = {}
-    for each in pairs:
-        sign = _BETTER[each.verdict]
-        better |= {(each.candidate, each.baseline): sign, (each.baseline, each.candidate): -sign}
+    for comparison in pairs:
+        sign = _BETTER[comparison.verdict]
+        better[comparison.candidate, comparison.baseline] = sign
+        better[comparison.baseline, comparison.candidate] = -sign
     ranked = [
         Rank(
             *key,
@@ -134,24 +134,23 @@ def rank_frame(found: Sequence[Rank]) -> pd.DataFrame:
 def choice_sentences(found: Sequence[Rank]) -> list[str]:
     """Return one sentence for each workload and metric, and one on who is never beaten."""
     groups = _groups(found)
-    choices = [_choice(own) for own in groups]
+    choices = [_choice(group) for group in groups]
     return [*choices, _never_beaten(groups)] if len(choices) > 1 else choices
 
 
-def _choice(own: Sequence[Rank]) -> str:
-    what = f"{metric_noun(own[0].metric, own[0].label)} under {own[0].workload_label}"
-    firsts = [rank.filesystem for rank in own if rank.first == 1]
-    if len(firsts) == len(own):
+def _choice(group: Sequence[Rank]) -> str:
+    what = f"{metric_noun(group[0].metric, group[0].label)} under {group[0].workload_label}"
+    firsts = [rank.filesystem for rank in group if rank.first == 1]
+    if len(firsts) == len(group):
         return f"For {what} nothing is shown to be better than anything else."
-    listed = numbers.listed(firsts)
-    rest = [f"{rank.filesystem} has place {rank.text}" for rank in own if rank.first > 1]
-    best = f"{listed} is the best" if len(firsts) == 1 else f"{listed} are not distinguishable at the top"
-    return f"For {what} {best}; {numbers.listed(rest)} of {own[0].of}."
+    rest = [f"{rank.filesystem} has place {rank.text}" for rank in group if rank.first > 1]
+    best = f"{numbers.listed(firsts)} {'is the best' if len(firsts) == 1 else 'are not distinguishable at the top'}"
+    return f"For {what} {best}; {numbers.listed(rest)} of {group[0].of}."
 
 
 def _never_beaten(groups: Sequence[Sequence[Rank]]) -> str:
-    beaten = {rank.filesystem for own in groups for rank in own if rank.first > 1}
-    names = dict.fromkeys(rank.filesystem for own in groups for rank in own)
+    beaten = {rank.filesystem for group in groups for rank in group if rank.first > 1}
+    names = dict.fromkeys(rank.filesystem for group in groups for rank in group)
     never = [name for name in names if name not in beaten]
     if not never:
         return "No file system is best everywhere: each is shown to be slower than another somewhere, so it is a trade."

@@ -7,12 +7,13 @@ sweep. Here a run gets the ids of another, so that both are found under one name
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from mountlab.analysis.run_view import Measured
+from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.run_info import RunInfo
@@ -35,91 +36,93 @@ def same_cell(cell: Cell) -> tuple[str, Same]:
 
 def aligned(runs: Sequence[R]) -> list[R]:
     """Return the runs with the cells of each named as in the first run that has them."""
-    known = _orders(workload for run in runs for workload in run.sweep.workloads)
-    return [_aligned(run, known) for run in runs]
+    first = _first_of_each(workload for run in runs for workload in run.sweep.workloads)
+    return [_renamed(run, first) for run in runs]
 
 
 def aligned_to(sweep: Sweep, run: R) -> R:
     """Return a run with its cells named as in a sweep that has them."""
-    return _aligned(run, _orders((*sweep.workloads, *run.sweep.workloads)))
+    return _renamed(run, _first_of_each((*sweep.workloads, *run.sweep.workloads)))
 
 
-def _orders(workloads: Iterable[Workload]) -> dict[Same, Workload]:
+def _first_of_each(workloads: Iterable[Workload]) -> dict[Same, Workload]:
     """Return the first of all workloads that are the same."""
-    found: dict[Same, Workload] = {}
-    for each in workloads:
-        found.setdefault(same_workload(each.name, each.factors), each)
-    return found
+    groups = by_key((same_workload(workload.name, workload.factors), workload) for workload in workloads)
+    return {same: group[0] for same, group in groups.items()}
 
 
-def _aligned(run: R, known: Mapping[Same, Workload]) -> R:
-    first = {each.label: known[same_workload(each.name, each.factors)] for each in run.sweep.workloads}
-    labels = {label: each.label for label, each in first.items() if each.label != label}
+def _renamed(run: R, first: Mapping[Same, Workload]) -> R:
+    """Return a run with the order of factors that the `first` workload of each has."""
+    targets = {
+        workload.label: first[same_workload(workload.name, workload.factors)] for workload in run.sweep.workloads
+    }
+    labels = {label: target.label for label, target in targets.items() if target.label != label}
     if not labels:
         return run
-    names = {
-        cell_id(fs.name, old): cell_id(fs.name, new) for fs in run.sweep.filesystems for old, new in labels.items()
-    }
-    orders = {same_workload(each.name, each.factors): tuple(each.factors) for each in first.values()}
-    renamed = _Renamed(labels, names, orders)
-    whole: Any = run  # a dataclass: store.Run, which has all of these parts
-    own = {field.name for field in fields(whole)}
-    made: R = replace(whole, **{key: value for key, value in renamed.parts(whole).items() if key in own})
-    return made
+    filesystems = [fs.name for fs in run.sweep.filesystems]
+    cells = {cell_id(name, old): cell_id(name, new) for name in filesystems for old, new in labels.items()}
+    orders = {same_workload(target.name, target.factors): tuple(target.factors) for target in targets.values()}
+    return _Renaming(labels, cells, orders).rename(run)
 
 
-class _Renamed:
-    """The parts of a run under other names of its cells."""
+@dataclass(frozen=True)
+class _Renaming:
+    """Other names for the cells of a run, and the orders of factors that these have."""
 
-    def __init__(
-        self, labels: Mapping[str, str], cells: Mapping[str, str], orders: Mapping[Same, Sequence[str]]
-    ) -> None:
-        self._labels, self._cells, self._orders = labels, cells, orders
+    labels: Mapping[str, str]
+    cells: Mapping[str, str]
+    orders: Mapping[Same, Sequence[str]]
 
-    def parts(self, run: Any) -> dict[str, Any]:
-        """Return every part that names a cell, by its attribute of a run."""
-        frames = {name: self._frame(getattr(run, name)) for name in _FRAMES if hasattr(run, name)}
-        lists = {name: Several(self._item(each, name) for each in getattr(run, name, ())) for name in _LISTS}
+    def rename(self, run: R) -> R:
+        """Return a run with every part under these names."""
+        whole: Any = run  # a dataclass: store.Run, which has all of these parts
         answers = getattr(run, "answer_metrics", {})
-        return {
-            **frames,
-            **lists,
+        parts = {
+            **{name: self._frame(getattr(run, name)) for name in _FRAMES if hasattr(run, name)},
+            **{name: Several(self._item(item, name) for item in getattr(run, name, ())) for name in _LISTS},
             "sweep": self._sweep(run.sweep),
             "info": self._info(run.info),
-            "censored": {self._cells.get(cell, cell): blocks for cell, blocks in run.censored.items()},
-            "answer_metrics": {self._labels.get(label, label): own for label, own in answers.items()},
+            "censored": {self.cells.get(cell, cell): blocks for cell, blocks in run.censored.items()},
+            "answer_metrics": {self.labels.get(label, label): metrics for label, metrics in answers.items()},
         }
+        attributes = {field.name for field in fields(whole)}
+        renamed: R = replace(whole, **{name: part for name, part in parts.items() if name in attributes})
+        return renamed
 
     def _info(self, info: RunInfo) -> RunInfo:
         """Return what imported logs state, too, under the labels that the workloads have now."""
-        stated = {self._labels.get(label, label): own for label, own in (info.facts.surveyed.stated or {}).items()}
-        surveyed = info.facts.surveyed.model_copy(update={"stated": stated})
+        stated = info.facts.surveyed.stated or {}
+        by_label = {self.labels.get(label, label): options for label, options in stated.items()}
+        surveyed = info.facts.surveyed.model_copy(update={"stated": by_label})
         return replace(info, facts=replace(info.facts, surveyed=surveyed)) if stated else info
 
     def _sweep(self, sweep: Sweep) -> Sweep:
-        workloads = tuple(replace(each, factors=self._factors(each.name, each.factors)) for each in sweep.workloads)
-        excluded = tuple(self._cells.get(cell, cell) for cell in sweep.excluded)
         before = sweep.extended
-        extended = replace(before, before=self._sweep(before.before)) if before else None
-        return replace(sweep, workloads=workloads, excluded=excluded, extended=extended)
+        return replace(
+            sweep,
+            workloads=tuple(map(self._workload, sweep.workloads)),
+            excluded=tuple(self.cells.get(cell, cell) for cell in sweep.excluded),
+            extended=replace(before, before=self._sweep(before.before)) if before else None,
+        )
+
+    def _workload(self, workload: Workload) -> Workload:
+        return replace(workload, factors=self._factors(workload.name, workload.factors))
 
     def _factors(self, workload: str, factors: Mapping[str, str]) -> dict[str, str]:
-        order = self._orders.get(same_workload(workload, factors), tuple(factors))
+        order = self.orders.get(same_workload(workload, factors), tuple(factors))
         return {key: factors[key] for key in order}
 
     def _frame(self, frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.assign(cell=frame["cell"].map(lambda cell: self._cells.get(cell, cell)))
+        return frame.assign(cell=frame["cell"].map(lambda cell: self.cells.get(cell, cell)))
 
-    def _item(self, each: Any, name: str) -> Any:
+    def _item(self, item: Any, name: str) -> Any:
         if name == "caveats":
-            return replace(each, subject=self._cells.get(each.subject, each.subject))
+            return replace(item, subject=self.cells.get(item.subject, item.subject))
         if name == "comparisons":
-            return replace(each, factors=self._factors(each.workload, each.factors))
+            return replace(item, factors=self._factors(item.workload, item.factors))
         if name == "stops":
-            return replace(each, cell=self._cells.get(each.cell, each.cell))
-        workload = each.cell.workload
-        ordered = replace(workload, factors=self._factors(workload.name, workload.factors))
-        return replace(each, cell=replace(each.cell, workload=ordered))
+            return replace(item, cell=self.cells.get(item.cell, item.cell))
+        return replace(item, cell=replace(item.cell, workload=self._workload(item.cell.workload)))
 
 
 _FRAMES = ("measurements", "trials", "estimates")

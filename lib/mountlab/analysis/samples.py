@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mountlab.analysis.measurements import FIGURE, FigureKey, rows_of
-from mountlab.core.frames import pd
+from mountlab.analysis.measurements import FIGURE, FigureKey
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.model import Sweep
 from mountlab.stats.comparisons import Flags
 

@@ -21,9 +21,9 @@ import numpy as np
 from mountlab.analysis import capacity
 from mountlab.analysis.answer_metrics import answer_labels, answer_metrics
 from mountlab.analysis.estimates import estimate_frame
-from mountlab.analysis.measurements import FIGURE, counted, rows_of, without_partial
+from mountlab.analysis.measurements import FIGURE, counted, without_partial
 from mountlab.analysis.sweep_comparisons import sweep_ratios
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
 from mountlab.stats import adjust_comparisons, look_level
@@ -43,6 +43,20 @@ class Decision:
     """Cell of a search that goes on to the arrival rate of its next trial."""
 
 
+@dataclass(frozen=True)
+class RunSoFar:
+    """What a run has measured so far."""
+
+    trials: Sequence[Trial]
+    measurements: pd.DataFrame
+    """As that of measurement_frame, with percentiles that some trials lack."""
+
+    @property
+    def counted(self) -> RunSoFar:
+        """Without diagnostic trials: blocks of these are ended by no rule."""
+        return RunSoFar([trial for trial in self.trials if not trial.diagnostic], self.measurements)
+
+
 class StopRule(Protocol):
     """Which cells are measured further, given the trials so far: what a run asks before each of its blocks."""
 
@@ -50,16 +64,11 @@ class StopRule(Protocol):
     def fewest_blocks(self) -> int:
         """Counted blocks before the first decision."""
 
-    def decide(
-        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, stopped: Mapping[str, CellStop]
-    ) -> Decision:
-        """Decide before block `before`, from the trials of the blocks before it. `stopped`: the cells that ended
-        earlier. `trials` may hold those of any block, `measurements` is that of measurement_frame, with percentiles
-        that some trials lack."""
+    def decide(self, so_far: RunSoFar, *, before: int, stopped: Mapping[str, CellStop]) -> Decision:
+        """Decide before block `before`, from the trials of the blocks before it; `so_far` may hold those of any
+        block. `stopped`: the cells that ended earlier."""
 
-    def unfinished(
-        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, after: int
-    ) -> Callable[[Cell], CellStop]:
+    def unfinished(self, so_far: RunSoFar, *, after: int) -> Callable[[Cell], CellStop]:
         """Return a function from a cell to how far it had come when its run was interrupted after a block."""
 
 
@@ -78,16 +87,16 @@ def stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> 
     rule = stop_rule(sweep)
     if rule is None:
         return []
-    trials = _not_diagnostic(trials)
+    so_far = RunSoFar(trials, measurements).counted
     stopped: dict[str, CellStop] = {}
     blocks: dict[str, set[int]] = defaultdict(set)
-    for trial in trials:
+    for trial in so_far.trials:
         blocks[trial.cell].add(trial.block)
     for block in range(1, sweep.design.repeats + 1):
         if not all(block in blocks[cell.id] for cell in sweep.cells if cell.id not in stopped):
             break
-        stopped |= rule.decide(trials, measurements, before=block + 1, stopped=stopped).stops
-    unfinished = rule.unfinished(trials, measurements, after=max((trial.block for trial in trials), default=0))
+        stopped |= rule.decide(so_far, before=block + 1, stopped=stopped).stops
+    unfinished = rule.unfinished(so_far, after=max((trial.block for trial in so_far.trials), default=0))
     return [stopped.get(cell.id) or unfinished(cell) for cell in sweep.cells]
 
 
@@ -98,22 +107,18 @@ class SearchRule:
     sweep: Sweep
     fewest_blocks = 1
 
-    def decide(
-        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, stopped: Mapping[str, CellStop]
-    ) -> Decision:
-        earlier = (trial for trial in _not_diagnostic(trials) if trial.block < before)
+    def decide(self, so_far: RunSoFar, *, before: int, stopped: Mapping[str, CellStop]) -> Decision:
+        earlier = (trial for trial in so_far.counted.trials if trial.block < before)
         failed = {trial.cell: trial.reason for trial in earlier if trial.set_aside}
-        found = capacity.searches(self.sweep, measurements, before=before)
-        going_on = {cell: search for cell, search in found.items() if cell not in stopped}
+        searches = capacity.searches(self.sweep, so_far.measurements, before=before)
+        going_on = {cell: search for cell, search in searches.items() if cell not in stopped}
         ends = {cell: search.ended_after(before - 1, failed.get(cell)) for cell, search in going_on.items()}
         now = {cell: capacity.stop(cell, going_on[cell], before - 1, *end) for cell, end in ends.items() if end}
         return Decision(now, {cell: search.next_rate for cell, search in going_on.items() if cell not in now})
 
-    def unfinished(
-        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, after: int
-    ) -> Callable[[Cell], CellStop]:
-        found = capacity.searches(self.sweep, measurements)
-        return lambda cell: capacity.stop(cell.id, found[cell.id], after, "not finished")
+    def unfinished(self, so_far: RunSoFar, *, after: int) -> Callable[[Cell], CellStop]:
+        searches = capacity.searches(self.sweep, so_far.measurements)
+        return lambda cell: capacity.stop(cell.id, searches[cell.id], after, "not finished")
 
 
 @dataclass(frozen=True)
@@ -127,15 +132,13 @@ class UntilRule:
     def fewest_blocks(self) -> int:
         return self.until.min
 
-    def decide(
-        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, before: int, stopped: Mapping[str, CellStop]
-    ) -> Decision:
+    def decide(self, so_far: RunSoFar, *, before: int, stopped: Mapping[str, CellStop]) -> Decision:
         if before <= self.until.min:
             return Decision({})
-        interim = _Interim.at(self.sweep, self.until, _not_diagnostic(trials), measurements, before)
+        interim = _Interim.at(self.sweep, self.until, so_far.counted, before)
         waiting = [cell for cell in self.sweep.cells if cell.id not in stopped]
         now = {cell.id: interim.stop(cell, "could not") for cell in waiting if interim.cannot_be_precise(cell)}
-        for cells in _by_workload([cell for cell in waiting if cell.id not in now]):
+        for cells in by_key((cell.workload.label, cell) for cell in waiting if cell.id not in now).values():
             if all(interim.is_precise(cell) for cell in cells):
                 now |= {cell.id: interim.stop(cell, "precise") for cell in cells}
         rest = [cell for cell in waiting if cell.id not in now]
@@ -146,20 +149,9 @@ class UntilRule:
             now |= {cell.id: interim.stop(cell, "budget") for cell in rest}
         return Decision(now)
 
-    def unfinished(
-        self, trials: Sequence[Trial], measurements: pd.DataFrame, *, after: int
-    ) -> Callable[[Cell], CellStop]:
-        interim = _Interim.at(self.sweep, self.until, trials, measurements, after + 1)
+    def unfinished(self, so_far: RunSoFar, *, after: int) -> Callable[[Cell], CellStop]:
+        interim = _Interim.at(self.sweep, self.until, so_far, after + 1)
         return lambda cell: interim.stop(cell, "not finished")
-
-
-def _not_diagnostic(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Return the trials of the blocks that a rule may end."""
-    return [trial for trial in trials if not trial.diagnostic]
-
-
-def _by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:
-    return list(by_key((cell.workload.label, cell) for cell in cells).values())
 
 
 class _Width(NamedTuple):
@@ -167,7 +159,7 @@ class _Width(NamedTuple):
     factor either way. NaN where there is no interval."""
 
     n: int
-    decision_width: float
+    decisive: float
     """What the rule looks at."""
     printed: float
     """What a report would print now."""
@@ -192,10 +184,9 @@ class _Interim:
     widths: Widths
 
     @classmethod
-    def at(
-        cls, sweep: Sweep, until: Until, trials: Sequence[Trial], measurements: pd.DataFrame, before: int
-    ) -> _Interim:
-        by_cell = by_key((trial.cell, trial) for trial in trials if trial.block < before)
+    def at(cls, sweep: Sweep, until: Until, so_far: RunSoFar, before: int) -> _Interim:
+        by_cell = by_key((trial.cell, trial) for trial in so_far.trials if trial.block < before)
+        measurements = so_far.measurements
         frame = _of_answer(sweep, without_partial(measurements[measurements["block"] < before]))
         sizes = frame.groupby(list(FIGURE), sort=False).size()
         counts = {str(cell): int(n) for cell, n in sizes.groupby(level="cell").max().items()}
@@ -211,11 +202,11 @@ class _Interim:
 
     def _partners(self, cell: Cell) -> list[str]:
         """Return the cells that it is compared with; none where the sweep leaves them out."""
-        same = [each for each in self.sweep.cells if each.workload.label == cell.workload.label]
+        same = [other for other in self.sweep.cells if other.workload.label == cell.workload.label]
         baseline = self.sweep.baseline
         if cell.filesystem.name == baseline:
-            return [each.id for each in same if each.filesystem.name != baseline]
-        return [each.id for each in same if each.filesystem.name == baseline]
+            return [other.id for other in same if other.filesystem.name != baseline]
+        return [other.id for other in same if other.filesystem.name == baseline]
 
     def _silent(self, cell: str) -> bool:
         """Return whether it gave no figure, has no more trials, or can give too few until the last block."""
@@ -238,24 +229,23 @@ class _Interim:
         of_ratios = self.until.of == "comparisons"
         if of_ratios and (cell.filesystem.name == self.sweep.baseline or not self._partners(cell)):
             return True
-        shown = [each for each in self.widths.get(cell.id, {}).values() if each.n]
-        return bool(shown) and all(
-            each.n >= self.until.min and each.decision_width <= self.until.half_width for each in shown
-        )
+        widths = [width for width in self.widths.get(cell.id, {}).values() if width.n]
+        until = self.until
+        return bool(widths) and all(width.n >= until.min and width.decisive <= until.half_width for width in widths)
 
     def stop(self, cell: Cell, reason: StopReason) -> CellStop:
-        widths = {row: each.printed for row, each in self.widths.get(cell.id, {}).items()}
-        known = {row: width for row, width in widths.items() if not math.isnan(width)}
-        row = max(known, key=lambda each: known[each], default=("", ""))
-        said = [trial.reason for trial in self.trials.get(cell.id, ()) if trial.reason]
+        widths = {row: width.printed for row, width in self.widths.get(cell.id, {}).items()}
+        finite = {row: width for row, width in widths.items() if not math.isnan(width)}
+        row = max(finite, key=finite.__getitem__, default=("", ""))
+        reasons = [trial.reason for trial in self.trials.get(cell.id, ()) if trial.reason]
         return CellStop(
             cell=cell.id,
             reason=reason,
             blocks=self.blocks_before,
             n=self._n(cell.id),
-            half_width=known.get(row, math.nan),
+            half_width=finite.get(row, math.nan),
             metric=" ".join(filter(None, row)),
-            why=said[-1] if said and reason == "could not" else "",
+            why=reasons[-1] if reasons and reason == "could not" else "",
         )
 
     def spent_s(self) -> float:
@@ -264,20 +254,20 @@ class _Interim:
     def next_block_s(self, cells: Sequence[Cell]) -> float:
         """Return what one more block of these cells will take, by what each of them took so far."""
         took = [[trial.elapsed_s for trial in self.trials.get(cell.id, ())] for cell in cells]
-        return sum(sum(each) / len(each) for each in took if each)
+        return sum(sum(times) / len(times) for times in took if times)
 
 
 def _of_answer(sweep: Sweep, measurements: pd.DataFrame) -> pd.DataFrame:
     """Return the counted rows that the answer is about."""
     frame = counted(measurements)
     metrics, labels = answer_metrics(sweep, frame), answer_labels(sweep, frame)
-    wanted = {
+    keys = {
         (cell.id, metric, label)
         for cell in sweep.cells
         for metric in metrics[cell.workload.label]
         for label in labels.get((cell.workload.label, metric), ("",))
     }
-    return frame[np.array([key in wanted for key in rows_of(frame, *FIGURE)], dtype=bool)]
+    return frame[np.array([key in keys for key in rows_of(frame, *FIGURE)], dtype=bool)]
 
 
 def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from mountlab.analysis import capacity
 from mountlab.analysis.answer_metrics import Metrics, answer_labels, answer_metrics, measured_metrics
 from mountlab.analysis.compare.comparisons import Sides, comparisons_of
-from mountlab.analysis.measurements import FIGURE, FigureKey, counted, rows_of
+from mountlab.analysis.measurements import FIGURE, FigureKey, counted
 from mountlab.analysis.samples import Samples, pools_of
 from mountlab.analysis.time_limits import NONE_CENSORED, OF_A_MOUNT, Censored, worse_side
 from mountlab.core.findings import Comparison, NoiseSource
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.garbage import pause_gc
 from mountlab.core.metrics import COMPARED_PERCENTILES
-from mountlab.core.model import Filesystem, Sweep, Workload
+from mountlab.core.model import Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.filesystems import FAMILIES
 from mountlab.stats import adjust_comparisons, compare_rows
@@ -111,8 +111,8 @@ def latency_comparisons(
     }
     if not any(metrics.values()):
         return []
-    compared = _compare_together(sweep, measurements, censored, metrics)
-    return [comparison for comparison in compared if comparison.n or comparison.censored]
+    family = _compare_together(sweep, measurements, censored, metrics)
+    return [comparison for comparison in family if comparison.n or comparison.censored]
 
 
 def sweep_ratios(
@@ -183,7 +183,8 @@ def _questions(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> li
             if fs.name in cells
             and sweep.has_cell(cells[fs.name])
             and sweep.have_blocks(cells[fs.name], baseline)
-            and not _refuses(sweep, fs, workload)
+            # Not one that cannot take the workload at all (hugetlbfs has no write()).
+            and (sweep.imported or FAMILIES[fs.type].refuses(fs, workload) is None)
         ]
         for metric in metrics[workload.label]:
             if workload.metric(metric).better != "neither":
@@ -194,12 +195,6 @@ def _questions(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> li
                         for name, cell in candidates
                     ]
     return questions
-
-
-def _refuses(sweep: Sweep, fs: Filesystem, workload: Workload) -> bool:
-    """Return whether the file system cannot take the workload at all (hugetlbfs has no write()): it is then not
-    compared."""
-    return not sweep.imported and FAMILIES[fs.type].refuses(fs, workload) is not None
 
 
 def _by_block(measurements: pd.DataFrame, sweep: Sweep, questions: Sequence[Question]) -> BlockValues:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.analysis.run_view import RunView
+from mountlab.core.frames import rows_of
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,19 @@ _KEY = ("cell", "metric", "label")
 
 def trial_values(run: RunView) -> Values:
     """(Trial id, metric) to the figure of that trial, for the metrics that the answer is about."""
-    answers = {cell: run.answer_metrics.get(own.workload.label, ()) for cell, own in run.sweep.combinations.items()}
-    wanted = {(cell, metric) for cell, metrics in answers.items() for metric in metrics}
-    rows = zip(*(run.estimates[name] for name in (*_KEY, "mean")), strict=True)
-    means = {(cell, metric, label): float(mean) for cell, metric, label, mean in rows}
-    found: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
-    columns = (run.measurements[name] for name in ("trial_id", *_KEY, "value"))
-    for trial_id, cell, metric, label, value in zip(*columns, strict=True):
-        if (cell, metric) in wanted:
+    of_answer = {
+        (cell_id, metric)
+        for cell_id, cell in run.sweep.combinations.items()
+        for metric in run.answer_metrics.get(cell.workload.label, ())
+    }
+    means = {(cell, metric, label): float(mean) for cell, metric, label, mean in rows_of(run.estimates, *_KEY, "mean")}
+    by_trial: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for trial_id, cell, metric, label, value in rows_of(run.measurements, "trial_id", *_KEY, "value"):
+        if (cell, metric) in of_answer:
             mean = means.get((cell, metric, label), math.nan)
-            found.setdefault((trial_id, metric), {})[label] = (float(value), _ratio(float(value), mean))
-    return {key: _value(rows) for key, rows in found.items()}
+            multiple = float(value) / mean if mean else math.nan
+            by_trial.setdefault((trial_id, metric), {})[label] = (float(value), multiple)
+    return {key: _value(rows) for key, rows in by_trial.items()}
 
 
 def _value(rows: Mapping[str, tuple[float, float]]) -> TrialValue:
@@ -45,9 +48,6 @@ def _value(rows: Mapping[str, tuple[float, float]]) -> TrialValue:
     if "" in rows or len(rows) == 1:
         return TrialValue(*rows.get("", next(iter(rows.values()))))
     multiples = [multiple for _, multiple in rows.values()]
-    known = all(each > 0 for each in multiples)
-    return TrialValue(math.nan, math.exp(sum(map(math.log, multiples)) / len(rows)) if known else math.nan, len(rows))
-
-
-def _ratio(value: float, mean: float) -> float:
-    return value / mean if mean else math.nan
+    if not all(multiple > 0 for multiple in multiples):
+        return TrialValue(math.nan, math.nan, len(rows))
+    return TrialValue(math.nan, math.exp(sum(map(math.log, multiples)) / len(rows)), len(rows))

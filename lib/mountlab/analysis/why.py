@@ -12,13 +12,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from mountlab.analysis.why_frames import Why, moving, rows_of
+from mountlab.analysis.why_frames import Why, moving
 from mountlab.core.findings import Comparison, Estimate
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.layers import FEW, LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH, WAITS
 from mountlab.core.model import Sweep
@@ -142,8 +143,8 @@ class Cause:
         if not largest:
             return ()
         with_waits = largest.is_wait_for_processor
-        rivals = (each for each in self.parts if each.part in largest.not_smaller)
-        return tuple(each for each in rivals if with_waits or not each.is_wait_for_processor)
+        rivals = (part for part in self.parts if part.part in largest.not_smaller)
+        return tuple(part for part in rivals if with_waits or not part.is_wait_for_processor)
 
     @property
     def wait_before(self) -> PartOfDifference | None:
@@ -156,20 +157,20 @@ class Cause:
     @property
     def waits(self) -> PartOfDifference | None:
         """All waits for a processor; None where neither side has any."""
-        return next((each for each in self.by_layer if each.is_wait_for_processor), None)
+        return next((part for part in self.by_layer if part.is_wait_for_processor), None)
 
     def _largest(self, *, waits: bool) -> PartOfDifference | None:
         """Return the largest part that is shown, or sum of parts, or part that may be the largest: with waits for a
         processor, or without."""
-        parts = [each for each in self.parts if waits or not each.is_wait_for_processor]
+        parts = [part for part in self.parts if waits or not part.is_wait_for_processor]
         if not parts:
             return None
         first = parts[0]
-        sums = _by_share(each for each in (*self.by_layer, *self.by_through) if each.part.through != "own")
-        larger = (each for each in sums if each.share.share >= first.share.share)
-        larger = (each for each in larger if waits or not each.is_wait_for_processor)
-        as_large = (each for each in parts if each.part in first.not_smaller)
-        return next((each for each in (first, *larger, *as_large) if each.share.shown), None)
+        sums = _by_share(part for part in (*self.by_layer, *self.by_through) if part.part.through != "own")
+        larger = (part for part in sums if part.share.share >= first.share.share)
+        larger = (part for part in larger if waits or not part.is_wait_for_processor)
+        as_large = (part for part in parts if part.part in first.not_smaller)
+        return next((part for part in (first, *larger, *as_large) if part.share.shown), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,74 +207,75 @@ class FewOperations:
 def splits(why: Why, sweep: Sweep) -> list[Split]:
     """Return the latency of each operation of each cell with its parts and their intervals over diagnostic trials, in
     the order of the sweep: workloads, operations, statistics, file systems."""
-    found = [_split(where, blocks, sweep) for where, blocks in _by_block(why).items()]
-    return sorted(found, key=partial(_order, sweep, operations(why)))
+    labels = [workload.label for workload in sweep.workloads]
+    names = [filesystem.name for filesystem in sweep.filesystems]
+    order = operations(why)
+
+    def places(split: Split) -> tuple[int, ...]:
+        of_operation = order.index(split.operation), STATISTICS.index(split.statistic)
+        return labels.index(split.workload_label), *of_operation, names.index(split.filesystem)
+
+    latencies = _by_block(why).items()
+    splits = [_split(where, blocks, sweep) for where, blocks in latencies if sweep.has_cell(where.cell)]
+    return sorted(splits, key=places)
 
 
 def _split(where: Where, blocks: Blocks, sweep: Sweep) -> Split:
     cell, mean = sweep.combinations[where.cell], partial(estimate, level=sweep.design.level, unit="s")
-    columns = {part: [own.get(part, 0.0) for own in blocks.values()] for part in _parts(blocks.values())}
+    columns = {part: [parts.get(part, 0.0) for parts in blocks.values()] for part in _parts(blocks.values())}
     return Split(
         filesystem=cell.filesystem.name,
         workload_label=cell.workload.label,
         operation=where.operation,
         statistic=where.statistic,
-        whole=mean([sum(own.values()) for own in blocks.values()]),
+        whole=mean([sum(parts.values()) for parts in blocks.values()]),
         parts={part: mean(values) for part, values in columns.items() if any(values)},
     )
-
-
-def _order(sweep: Sweep, known: Sequence[str], split: Split) -> tuple[int, int, int, int]:
-    labels = [workload.label for workload in sweep.workloads]
-    names = [filesystem.name for filesystem in sweep.filesystems]
-    places = (known.index(split.operation), STATISTICS.index(split.statistic), names.index(split.filesystem))
-    return (labels.index(split.workload_label), *places)
 
 
 def _by_block(why: Why) -> dict[Where, dict[int, dict[LayerPart, float]]]:
     """Return the parts of each latency in each block, without what is withheld, and without a percentile that one of
     the trials has too few operations for: the others would be a choice among trials."""
-    found: dict[Where, dict[int, dict[LayerPart, float]]] = {}
-    few = {Where(each.cell, each.operation, "p99") for each in few_operations(why)}
+    latencies: dict[Where, dict[int, dict[LayerPart, float]]] = {}
+    few = {Where(row.cell, row.operation, "p99") for row in few_operations(why)}
     rows = shown(why, why.layers)
     columns = ("cell", "operation", "statistic", "block", "layer", "through", "seconds")
     for cell, operation, statistic, block, layer, through, seconds in rows_of(rows, *columns):
         where = Where(cell, operation, statistic)
         if where in few:
             continue
-        own = found.setdefault(where, {}).setdefault(int(block), {})
-        own[LayerPart(layer, through)] = own.get(LayerPart(layer, through), 0.0) + float(seconds)
-    return {where: dict(sorted(blocks.items())) for where, blocks in found.items()}
+        parts = latencies.setdefault(where, {}).setdefault(int(block), {})
+        parts[LayerPart(layer, through)] = parts.get(LayerPart(layer, through), 0.0) + float(seconds)
+    return {where: dict(sorted(blocks.items())) for where, blocks in latencies.items()}
 
 
 def _parts(blocks: Iterable[Mapping[LayerPart, float]]) -> list[LayerPart]:
     """Return the parts that occur, in the order of LAYERS and of THROUGH."""
-    known = {part for own in blocks for part in own}
     layers, behalf = list(LAYERS), list(THROUGH)
-    return sorted(known, key=lambda part: (layers.index(part.layer), behalf.index(part.through)))
+    parts = set[LayerPart]().union(*blocks)
+    return sorted(parts, key=lambda part: (layers.index(part.layer), behalf.index(part.through)))
 
 
 def operations(why: Why) -> list[str]:
     """Return the operations that a trace was made for, by the time that they take in all trials, the longest first."""
-    taken: dict[str, float] = dict.fromkeys(why.layers["operation"], 0.0)
-    for operation, count, mean in rows_of(why.traces, "operation", "operations", "traced_mean"):
-        taken[operation] = taken.get(operation, 0.0) + (float(count) * mean if math.isfinite(mean) else 0.0)
-    return sorted((each for each in taken if each), key=lambda each: -taken[each])
+    times = dict.fromkeys((*why.layers["operation"], *why.traces["operation"]), 0.0)
+    times |= time_by_operation(why, set(why.traces["cell"]))
+    return sorted(filter(None, times), key=lambda operation: -times[operation])
 
 
 def main_operations(why: Why, cells: Collection[str]) -> set[str]:
     """Return the operations that take a good part of the time of all operations of some cells together."""
-    taken = time_taken(why, cells)
-    return {operation for operation, time in taken.items() if operation and time >= _LEAST_TIME * sum(taken.values())}
+    times = time_by_operation(why, cells)
+    return {operation for operation, time in times.items() if operation and time >= _LEAST_TIME * sum(times.values())}
 
 
-def time_taken(why: Why, cells: Collection[str]) -> dict[str, float]:
+def time_by_operation(why: Why, cells: Collection[str]) -> dict[str, float]:
     """Return the seconds that each operation takes in all diagnostic trials of some cells together."""
-    taken: dict[str, float] = {}
+    times: dict[str, float] = {}
     for cell, operation, count, mean in rows_of(why.traces, "cell", "operation", "operations", "traced_mean"):
         if cell in cells and math.isfinite(mean):
-            taken[operation] = taken.get(operation, 0.0) + float(count) * mean
-    return taken
+            times[operation] = times.get(operation, 0.0) + float(count) * mean
+    return times
 
 
 # ── shares of a difference ───────────────────────────────────────────────────────────────────────────────────────────
@@ -282,16 +284,21 @@ def time_taken(why: Why, cells: Collection[str]) -> dict[str, float]:
 def causes(why: Why, sweep: Sweep, comparisons: Iterable[Comparison]) -> list[Cause]:
     """Return what lies between each candidate and its baseline, of the main operations, for each pair that the run
     compares: the largest relative difference first, and what is not shown to differ last."""
-    known, ordered, waits = _by_block(why), operations(why), _waits(why)
-    found = [
-        cause
-        for pair in dict.fromkeys(map(_pair, comparisons))
-        for main in [main_operations(why, pair.cells)]
-        for operation in (each for each in ordered if each in main)
-        for statistic in STATISTICS
-        if (cause := _cause(known, waits, pair, operation, statistic, sweep.design.level))
-    ]
-    return sorted(found, key=lambda each: (each.largest is None, not each.differs, -_relative(each)))
+    latencies, ordered, waits = _by_block(why), operations(why), _waits(why)
+    causes = []
+    pairs = (_ComparedCells(c.baseline, c.candidate, workload_label(c.workload, c.factors)) for c in comparisons)
+    for pair in dict.fromkeys(pairs):
+        main = main_operations(why, pair.cells)
+        for operation, statistic in product((name for name in ordered if name in main), STATISTICS):
+            if cause := _cause(latencies, waits, pair, operation, statistic, sweep.design.level):
+                causes.append(cause)
+
+    def order(cause: Cause) -> tuple[bool, bool, float]:
+        ours, theirs = cause.ours.mean, cause.theirs.mean
+        size = abs(math.log(ours / theirs)) if min(ours, theirs) > 0 else 0.0
+        return cause.largest is None, not cause.differs, -size
+
+    return sorted(causes, key=order)
 
 
 class _ComparedCells(NamedTuple):
@@ -307,18 +314,8 @@ class _ComparedCells(NamedTuple):
         return cell_id(self.candidate, self.workload_label), cell_id(self.baseline, self.workload_label)
 
 
-def _pair(comparison: Comparison) -> _ComparedCells:
-    label = workload_label(comparison.workload, comparison.factors)
-    return _ComparedCells(comparison.baseline, comparison.candidate, label)
-
-
-def _relative(cause: Cause) -> float:
-    ours, theirs = cause.ours.mean, cause.theirs.mean
-    return abs(math.log(ours / theirs)) if min(ours, theirs) > 0 else 0.0
-
-
 def _cause(
-    known: Mapping[Where, Blocks],
+    latencies: Mapping[Where, Blocks],
     waits: Mapping[tuple[str, str], float],
     pair: _ComparedCells,
     operation: str,
@@ -327,17 +324,17 @@ def _cause(
 ) -> Cause | None:
     """Return one difference taken apart; None where no two blocks hold both sides. `waits`: cell and operation to how
     often that waits for a processor."""
-    sides = [known.get(Where(cell, operation, statistic), {}) for cell in pair.cells]
+    sides = [latencies.get(Where(cell, operation, statistic), {}) for cell in pair.cells]
     blocks = sorted(
-        block for block in sides[0].keys() & sides[1].keys() if all(any(own[block].values()) for own in sides)
+        block for block in sides[0].keys() & sides[1].keys() if all(any(side[block].values()) for side in sides)
     )
     if len(blocks) < FEWEST:
         return None
-    parts = _parts(own[block] for own in sides for block in blocks)
-    ours, theirs = (np.array([[own[block].get(part, 0.0) for block in blocks] for part in parts]) for own in sides)
+    parts = _parts(side[block] for side in sides for block in blocks)
+    ours, theirs = (np.array([[side[block].get(part, 0.0) for block in blocks] for part in parts]) for side in sides)
     layers = [LayerPart(layer, "") for layer in dict.fromkeys(part.layer for part in parts)]
     behalf = [LayerPart("", through) for through in THROUGH if through in {part.through for part in parts}]
-    taken = _taken_apart(parts, (*parts, *layers, *behalf), ours, theirs, level)
+    shares = _taken_apart(parts, (*parts, *layers, *behalf), ours, theirs, level)
     often = [waits.get((cell, operation), math.nan) for cell in pair.cells]
     slower_last = sorted(zip((ours, theirs), often, strict=True), key=lambda side: float(side[0].sum()))
     wholes = [side.sum(axis=0).tolist() for side in (ours, theirs)]
@@ -348,9 +345,9 @@ def _cause(
         ours=estimate(wholes[0], level=level, unit="s"),
         theirs=estimate(wholes[1], level=level, unit="s"),
         ratio=compare(list(zip(*wholes, strict=True)), level=level),
-        parts=_by_share(taken[part] for part in parts),
-        by_layer=_by_share(taken[layer] for layer in layers),
-        by_through=_by_share(taken[through] for through in behalf),
+        parts=_by_share(shares[part] for part in parts),
+        by_layer=_by_share(shares[layer] for layer in layers),
+        by_through=_by_share(shares[through] for through in behalf),
         waits_more=_waits_more(parts, *slower_last),
     )
 
@@ -371,12 +368,12 @@ def _taken_apart(
 
 def _waits(why: Why) -> dict[tuple[str, str], float]:
     """Return cell and operation to how often that waits for a processor, the mean over diagnostic trials."""
-    found = by_key(
+    counts = by_key(
         ((cell, operation), float(value))
         for cell, operation, quantity, value in rows_of(shown(why, why.work), "cell", "operation", "quantity", "value")
         if quantity == WAITS
     )
-    return {key: sum(values) / len(values) for key, values in found.items()}
+    return {key: sum(values) / len(values) for key, values in counts.items()}
 
 
 def _waits_more(parts: Sequence[LayerPart], faster: tuple[Floats, float], slower: tuple[Floats, float]) -> bool:
@@ -385,14 +382,14 @@ def _waits_more(parts: Sequence[LayerPart], faster: tuple[Floats, float], slower
     that is not known: then by how long it runs alone."""
     waits, runs = (np.array([part.layer in layers for part in parts]) for layers in (("run_queue",), _RUNNING))
     (before, often_before), (after, often) = faster, slower
-    waited, expected = float(after[waits].sum()), _MORE_WAITING * float(before[waits].sum())
-    by_running = waited * float(before[runs].sum()) >= expected * float(after[runs].sum())
-    by_times = math.isnan(often + often_before) or waited * often_before >= expected * often
+    waited, needed_wait = float(after[waits].sum()), _MORE_WAITING * float(before[waits].sum())
+    by_running = waited * float(before[runs].sum()) >= needed_wait * float(after[runs].sum())
+    by_times = math.isnan(often + often_before) or waited * often_before >= needed_wait * often
     return by_running and by_times
 
 
 def _by_share(parts: Iterable[PartOfDifference]) -> tuple[PartOfDifference, ...]:
-    return tuple(sorted(parts, key=lambda each: -each.share.share if math.isfinite(each.share.share) else math.inf))
+    return tuple(sorted(parts, key=lambda part: -part.share.share if math.isfinite(part.share.share) else math.inf))
 
 
 # ── ratios of work ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -408,15 +405,15 @@ class _WorkKey(NamedTuple):
 def work(why: Why, sweep: Sweep) -> list[WorkFigure]:
     """Return each ratio of work of each cell, with its interval over diagnostic trials, and its ratio to that of the
     baseline: workloads in the order of the sweep, quantities in that of QUANTITIES, file systems in theirs."""
-    values, per = _work_by_block(why), {each.label: _moving(why, sweep, each.label) for each in sweep.workloads}
-    figures = sorted({figure for figure, _ in values}, key=_work_order)
-    return [
-        found
-        for workload in sweep.workloads
-        for figure in figures
-        for filesystem in sweep.filesystems
-        if (found := _work_figure(values, sweep, figure, workload.label, filesystem.name, per[workload.label]))
-    ]
+    values = _work_by_block(why)
+    keys = sorted({key for key, _ in values}, key=_work_order)
+    figures = []
+    for workload in sweep.workloads:
+        per = _moving(why, sweep, workload.label)
+        for key, filesystem in product(keys, sweep.filesystems):
+            if figure := _work_figure(values, sweep, key, workload.label, filesystem.name, per):
+                figures.append(figure)
+    return figures
 
 
 def _moving(why: Why, sweep: Sweep, workload: str) -> str:
@@ -432,59 +429,59 @@ def _moving(why: Why, sweep: Sweep, workload: str) -> str:
 
 
 def _work_by_block(why: Why) -> dict[tuple[_WorkKey, str], dict[int, float]]:
-    found: dict[tuple[_WorkKey, str], dict[int, float]] = {}
+    values: dict[tuple[_WorkKey, str], dict[int, float]] = {}
     columns = ("operation", "quantity", "label", "unit", "cell", "block", "value")
     for operation, quantity, label, unit, cell, block, value in rows_of(shown(why, why.work), *columns):
         if math.isfinite(value) and quantity != RAN_INSTEAD:
-            found.setdefault((_WorkKey(operation, quantity, label, unit), cell), {})[int(block)] = float(value)
-    return found
+            values.setdefault((_WorkKey(operation, quantity, label, unit), cell), {})[int(block)] = float(value)
+    return values
 
 
-def _work_order(figure: _WorkKey) -> tuple[str, int, str, str]:
-    known = list(QUANTITIES)
-    place = known.index(figure.quantity) if figure.quantity in QUANTITIES else len(known)
-    return figure.operation, place, figure.quantity, figure.label
+def _work_order(key: _WorkKey) -> tuple[str, int, str, str]:
+    order = list(QUANTITIES)
+    place = order.index(key.quantity) if key.quantity in QUANTITIES else len(order)
+    return key.operation, place, key.quantity, key.label
 
 
 def _work_figure(
     values: Mapping[tuple[_WorkKey, str], Mapping[int, float]],
     sweep: Sweep,
-    figure: _WorkKey,
+    key: _WorkKey,
     workload: str,
     filesystem: str,
     per: str,
 ) -> WorkFigure | None:
-    own = values.get((figure, cell_id(filesystem, workload)))
-    if not own:
+    ours = values.get((key, cell_id(filesystem, workload)))
+    if not ours:
         return None
-    theirs = (
-        values.get((figure, cell_id(sweep.baseline, workload)), {}) if sweep.baseline not in (None, filesystem) else {}
-    )
-    pairs = [(own[block], theirs[block]) for block in sorted(own.keys() & theirs.keys())]
-    known = pairs and all(min(pair) > 0 for pair in pairs)
-    mean = estimate(list(own.values()), level=sweep.design.level, unit=figure.unit)
-    if figure.quantity == "share_of_ios":
+    theirs: Mapping[int, float] = {}
+    if sweep.baseline is not None and sweep.baseline != filesystem:
+        theirs = values.get((key, cell_id(sweep.baseline, workload)), {})
+    pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
+    has_ratio = pairs and all(min(pair) > 0 for pair in pairs)
+    mean = estimate(list(ours.values()), level=sweep.design.level, unit=key.unit)
+    if key.quantity == "share_of_ios":
         mean = replace(mean, high=min(mean.high, 1.0))
     return WorkFigure(
         filesystem=filesystem,
         workload_label=workload,
-        **figure._asdict(),
-        per=figure.operation or per,
+        **key._asdict(),
+        per=key.operation or per,
         figure=mean,
-        ratio=compare(pairs, level=sweep.design.level) if known else None,
+        ratio=compare(pairs, level=sweep.design.level) if has_ratio else None,
     )
 
 
 def behind(cause: Cause, figures: Iterable[WorkFigure], quantity: str) -> tuple[WorkFigure, WorkFigure] | None:
     """Return a ratio of work of the baseline and of the candidate of a difference: that of its operation, else that of
     the whole trial. None where one is not known."""
-    own = {
-        (each.operation, each.filesystem): each
-        for each in figures
-        if (each.workload_label, each.quantity, each.label) == (cause.workload_label, quantity, "")
+    by_operation = {
+        (figure.operation, figure.filesystem): figure
+        for figure in figures
+        if (figure.workload_label, figure.quantity, figure.label) == (cause.workload_label, quantity, "")
     }
     for operation in (cause.operation, ""):
-        sides = own.get((operation, cause.baseline)), own.get((operation, cause.candidate))
+        sides = by_operation.get((operation, cause.baseline)), by_operation.get((operation, cause.candidate))
         if sides[0] and sides[1]:
             return sides[0], sides[1]
     return None
@@ -495,18 +492,18 @@ def behind(cause: Cause, figures: Iterable[WorkFigure], quantity: str) -> tuple[
 
 def shown(why: Why, frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out the rows of what is withheld. A row for the whole trial is, where all of the trial's operations are."""
-    hidden, kept = set[tuple[str, str]](), set[str]()
+    hidden, visible = set[tuple[str, str]](), set[str]()
     for trial, operation, reason in rows_of(why.traces, "trial_id", "operation", "withheld"):
         if reason:
             hidden.add((trial, operation))
         else:
-            kept.add(trial)
-    whole = {trial for trial, _ in hidden} - kept
-    own = [
+            visible.add(trial)
+    whole = {trial for trial, _ in hidden} - visible
+    is_hidden = [
         (trial in whole) or (trial, operation) in hidden or (trial, "") in hidden
         for trial, operation in rows_of(frame, "trial_id", "operation")
     ]
-    return frame[~np.array(own, dtype=bool)]
+    return frame[~np.array(is_hidden, dtype=bool)]
 
 
 def few_operations(why: Why) -> list[FewOperations]:
@@ -521,32 +518,32 @@ def few_operations(why: Why) -> list[FewOperations]:
 # ── as frames ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def split_frame(found: Iterable[Split]) -> pd.DataFrame:
+def split_frame(splits: Iterable[Split]) -> pd.DataFrame:
     """Return a row for each part of each latency: mean and interval in seconds. `workload` holds the label."""
     columns = ["filesystem", "workload", "operation", "statistic", "layer", "through", "mean", "low", "high", "n"]
     rows = [
-        (s.filesystem, s.workload_label, s.operation, s.statistic, *part, own.mean, own.low, own.high, own.n)
-        for s in found
-        for part, own in s.parts.items()
+        (s.filesystem, s.workload_label, s.operation, s.statistic, *part, mean.mean, mean.low, mean.high, mean.n)
+        for s in splits
+        for part, mean in s.parts.items()
     ]
     return pd.DataFrame(rows, columns=columns)
 
 
-def cause_frame(found: Iterable[Cause]) -> pd.DataFrame:
+def cause_frame(causes: Iterable[Cause]) -> pd.DataFrame:
     """Return a row for each part of each difference, with its share and the interval of that; `layer` or `through` is
     '' where it stands for all. `workload` holds the label."""
     columns = ["baseline", "candidate", "workload", "operation", "statistic", "layer", "through", "difference", "share",
                "low", "high", "n", "shown"]  # fmt: skip
     rows = [
-        (c.baseline, c.candidate, c.workload_label, c.operation, c.statistic, *own.part, own.seconds, own.share.share,
-         own.share.low, own.share.high, own.share.n, c.differs and own.share.shown)
-        for c in found
-        for own in (*c.parts, *c.by_layer, *c.by_through)
+        (c.baseline, c.candidate, c.workload_label, c.operation, c.statistic, *row.part, row.seconds, row.share.share,
+         row.share.low, row.share.high, row.share.n, c.differs and row.share.shown)
+        for c in causes
+        for row in (*c.parts, *c.by_layer, *c.by_through)
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
-def work_frame(found: Iterable[WorkFigure]) -> pd.DataFrame:
+def work_frame(figures: Iterable[WorkFigure]) -> pd.DataFrame:
     """Return a row for each ratio of work of each cell: mean and interval, and the ratio to the baseline. `workload`
     holds the label."""
     columns = ["filesystem", "workload", "operation", "quantity", "label", "unit", "mean", "low", "high", "n", "ratio",
@@ -555,6 +552,6 @@ def work_frame(found: Iterable[WorkFigure]) -> pd.DataFrame:
     rows = [
         (w.filesystem, w.workload_label, w.operation, w.quantity, w.label, w.unit, w.figure.mean, w.figure.low,
          w.figure.high, w.figure.n, *((w.ratio.ratio, w.ratio.low, w.ratio.high) if w.ratio else none))
-        for w in found
+        for w in figures
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)

@@ -60,16 +60,13 @@ def answering(run: RunView) -> list[Answer]:
     causes = why.causes(run.why, run.sweep, run.comparisons)
     costs = why_doubts.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
     doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
-    compared = (each for each in answers.answering(run) if each.verdict != "same" and _is_timed(each.metric))
-    found = [
-        _answer(run, each, causes, costs, verdicts.doubts_about(each, doubts))
-        for each in verdicts.strongest_first(compared)
-    ]
-    return [
-        each
-        for number, each in enumerate(found)
-        if each.cause is None or each.cause not in [earlier.cause for earlier in found[:number]]
-    ]
+    timed = [c for c in answers.answering(run) if c.verdict != "same" and _is_timed(c.metric)]
+    explained: list[Answer] = []
+    for comparison in verdicts.strongest_first(timed):
+        answer = _answer(run, comparison, causes, costs, verdicts.doubts_about(comparison, doubts))
+        if answer.cause is None or answer.cause not in [earlier.cause for earlier in explained]:
+            explained.append(answer)
+    return explained
 
 
 def _is_timed(metric: str) -> bool:
@@ -77,25 +74,23 @@ def _is_timed(metric: str) -> bool:
     return metric in _OTHERS or bool(_LATENCY.match(metric) or _RATE.match(metric))
 
 
-def _pair(comparison: Comparison) -> tuple[str, str, str]:
-    return comparison.baseline, comparison.candidate, verdicts.workload_of(comparison)
-
-
 def _answer(
     run: RunView, comparison: Comparison, causes: Sequence[Cause], costs: Sequence[Cost], doubts: Sequence[str]
 ) -> Answer:
     cells = [verdicts.cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline)]
-    own = [each for each in causes if (each.baseline, each.candidate, each.workload_label) == _pair(comparison)]
-    cause = _behind(comparison.metric, own, why.time_taken(run.why, cells))
+    pair = comparison.baseline, comparison.candidate, verdicts.workload_of(comparison)
+    of_pair = [cause for cause in causes if (cause.baseline, cause.candidate, cause.workload_label) == pair]
+    cause = _behind(comparison.metric, of_pair, why.time_by_operation(run.why, cells))
     if cause is None:
-        return Answer(comparison, None, tuple(each for each in why_doubts.withheld(run.why) if each.cell in cells))
+        withheld = why_doubts.withheld(run.why)
+        return Answer(comparison, None, tuple(trials for trials in withheld if trials.cell in cells))
     return Answer(
         comparison,
         cause,
-        slowed=tuple(each for each in costs if each.metric == comparison.metric and each.cell in cells and _much(each)),
-        cut=tuple(each for each in why_doubts.cuts(run.why) if each.cell in cells),
-        off=tuple(each for each in why_doubts.off(run.why) if each.cell in cells and each.operation == cause.operation),
-        busy=tuple(each for each in _BUSY if each in doubts),
+        slowed=tuple(cost for cost in costs if cost.metric == comparison.metric and cost.cell in cells and _much(cost)),
+        cut=tuple(cut for cut in why_doubts.cuts(run.why) if cut.cell in cells),
+        off=tuple(off for off in why_doubts.off(run.why) if off.cell in cells and off.operation == cause.operation),
+        busy=tuple(code for code in _BUSY if code in doubts),
     )
 
 
@@ -104,14 +99,14 @@ def _much(cost: Cost) -> bool:
     return abs(math.log(ratio.ratio)) > MUCH and not ratio.low <= 1 <= ratio.high
 
 
-def _behind(metric: str, own: Sequence[Cause], taken: Mapping[str, float]) -> Cause | None:
+def _behind(metric: str, of_pair: Sequence[Cause], times: Mapping[str, float]) -> Cause | None:
     """Return the cause of the latency that a metric is, or that decides it: a rate follows from the time of all
-    operations, and is that of its own only where no other takes much longer. `taken`: operation to its time in all."""
-    named = _LATENCY.match(metric) or _RATE.match(metric)
-    operation = named[1] if named and named[1] in taken else ""
-    longest = max((each.operation for each in own), key=lambda name: taken.get(name, 0.0), default="")
-    if not _LATENCY.match(metric) and taken.get(operation, 0.0) < taken.get(longest, 0.0) / 2:
+    operations, and is that of its own only where no other takes much longer. `times`: operation to its time in all."""
+    match = _LATENCY.match(metric) or _RATE.match(metric)
+    operation = match[1] if match and match[1] in times else ""
+    longest = max((cause.operation for cause in of_pair), key=lambda name: times.get(name, 0.0), default="")
+    if not _LATENCY.match(metric) and times.get(operation, 0.0) < times.get(longest, 0.0) / 2:
         operation = longest
-    statistics = ("p99", "mean") if named and named[0].endswith(_TAIL) else ("mean",)
-    of_it = {each.statistic: each for each in own if each.operation == (operation or longest)}
-    return next((of_it[each] for each in statistics if each in of_it), None)
+    statistics = ("p99", "mean") if match and match[0].endswith(_TAIL) else ("mean",)
+    of_it = {cause.statistic: cause for cause in of_pair if cause.operation == (operation or longest)}
+    return next((of_it[statistic] for statistic in statistics if statistic in of_it), None)

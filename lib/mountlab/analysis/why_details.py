@@ -3,12 +3,13 @@ slept, and what ran while operations waited for a processor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import starmap
 from typing import NamedTuple
 
 from mountlab.analysis.why import shown
 from mountlab.analysis.why_frames import Why, moving
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.tracing.events import SAMPLES_PER_S
 
@@ -42,17 +43,12 @@ class Slow(NamedTuple):
 def slowest(why: Why, cell: str, operation: str) -> list[Slow]:
     """Return the slowest operations of all diagnostic trials of a cell, the slowest first."""
     rows = why.slowest[(why.slowest["cell"] == cell) & (why.slowest["operation"] == operation)]
-    found = [
-        Slow(str(trial), float(own["began_s"].iloc[0]), tuple(_pieces(own)))
-        for (trial, _), own in rows.groupby(["trial_id", "rank"], sort=False)
-    ]
-    return sorted(found, key=lambda each: -each.seconds)[:SLOWEST]
-
-
-def _pieces(own: pd.DataFrame) -> Iterator[SlowPiece]:
-    ordered = own.sort_values("begin_s", kind="stable")
-    for layer, through, seconds in zip(ordered["layer"], ordered["through"], ordered["seconds"], strict=True):
-        yield SlowPiece(str(layer), str(through), float(seconds))
+    operations = []
+    for (trial, _), group in rows.groupby(["trial_id", "rank"], sort=False):
+        ordered = group.sort_values("begin_s", kind="stable")
+        pieces = starmap(SlowPiece, rows_of(ordered, "layer", "through", "seconds"))
+        operations.append(Slow(str(trial), float(group["began_s"].iloc[0]), tuple(pieces)))
+    return sorted(operations, key=lambda operation: -operation.seconds)[:SLOWEST]
 
 
 def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
@@ -60,8 +56,8 @@ def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
     reads or writes (where hardly any does: for each operation); {} where too few samples were taken. Samples are of
     all the time, also of that in which no system calls were recorded."""
     rows, traces = why.stacks[why.stacks["cell"] == cell], moving(why.traces[why.traces["cell"] == cell])
-    seconds, seen = rows["samples"] / SAMPLES_PER_S, int(rows["samples"].sum())
-    return _per_operation(rows["stack"], seconds, seen, float((traces["operations"] / traces["seen"]).sum()))
+    seconds, count = rows["samples"] / SAMPLES_PER_S, int(rows["samples"].sum())
+    return _per_operation(rows["stack"], seconds, count, float((traces["operations"] / traces["seen"]).sum()))
 
 
 def sleep_stacks(why: Why, cell: str) -> Mapping[str, float]:
@@ -72,10 +68,10 @@ def sleep_stacks(why: Why, cell: str) -> Mapping[str, float]:
     return _per_operation(rows["stack"], rows["seconds"], int(rows["sleeps"].sum()), operations)
 
 
-def _per_operation(stacks: pd.Series, seconds: pd.Series, seen: int, operations: float) -> Mapping[str, float]:
-    if not operations or seen < FEWEST_SAMPLES:
+def _per_operation(stacks: pd.Series, seconds: pd.Series, count: int, operations: float) -> Mapping[str, float]:
+    if not operations or count < FEWEST_SAMPLES:
         return {}
-    return {str(stack): float(each) / operations for stack, each in seconds.groupby(stacks, sort=False).sum().items()}
+    return {str(stack): float(total) / operations for stack, total in seconds.groupby(stacks, sort=False).sum().items()}
 
 
 def ran_instead(why: Why, cell: str, operation: str) -> Mapping[str, float]:
@@ -87,4 +83,4 @@ def ran_instead(why: Why, cell: str, operation: str) -> Mapping[str, float]:
     )
     instead, trials = work[work["quantity"] == RAN_INSTEAD], traces["trial_id"].nunique()
     seconds = instead.groupby("label")["value"].sum().sort_values(ascending=False, kind="stable")
-    return {str(name): float(each) / trials for name, each in seconds.items()}
+    return {str(name): float(total) / trials for name, total in seconds.items()}

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mountlab.analysis.why_frames import Why, rows_of
-from mountlab.core.frames import pd
+from mountlab.analysis.why_frames import Why
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.model import Sweep
 from mountlab.stats import Ratio, compare_unpaired
 
@@ -91,22 +91,22 @@ def withheld(why: Why) -> list[Withheld]:
         every.setdefault(cell, {}).setdefault(trial, set()).add(operation)
         if reason:
             hidden.setdefault((cell, reason), {}).setdefault(trial, set()).add(operation)
-    found = []
+    rows = []
     for (cell, reason), trials in hidden.items():
         whole = all(operations == every[cell][trial] for trial, operations in trials.items())
-        names = "" if whole else ", ".join(sorted({each for own in trials.values() for each in own}))
-        found.append(Withheld(cell, names, reason, len(trials), len(every[cell])))
-    return found
+        names = "" if whole else ", ".join(sorted(set[str]().union(*trials.values())))
+        rows.append(Withheld(cell, names, reason, len(trials), len(every[cell])))
+    return rows
 
 
 def cuts(why: Why) -> list[Cut]:
     """Return the cells with records that ended before the tool did, and how many."""
     traces = why.traces.drop_duplicates("trial_id")
-    found = []
+    ended_early = []
     for (cell, reason), rows in traces[traces["cut"] != ""].groupby(["cell", "cut"], sort=False):
         of = int((traces["cell"] == cell).sum())
-        found.append(Cut(str(cell), str(reason), len(rows), of, float(rows["window_s"].min())))
-    return found
+        ended_early.append(Cut(str(cell), str(reason), len(rows), of, float(rows["window_s"].min())))
+    return ended_early
 
 
 def partly_seen(why: Why) -> list[PartlySeen]:
@@ -123,8 +123,10 @@ def off(why: Why) -> list[Off]:
     for cell, operation, reason, traced, tool, *in_flight in rows_of(why.traces, *columns):
         if not reason and math.isfinite(traced) and tool > 0:
             means.setdefault((cell, operation), []).append((traced, tool, *in_flight))
-    found = [Off(*key, *(math.fsum(side) / len(own) for side in zip(*own, strict=True))) for key, own in means.items()]
-    return [each for each in found if each.by > SUM_WITHIN]
+    rows = [
+        Off(*key, *(math.fsum(c) / len(trials) for c in zip(*trials, strict=True))) for key, trials in means.items()
+    ]
+    return [row for row in rows if row.by > SUM_WITHIN]
 
 
 def lost(why: Why) -> tuple[int, int]:
@@ -140,15 +142,15 @@ def costs(why: Why, measurements: pd.DataFrame, metrics: Mapping[str, Sequence[s
     traced = set(why.traces["trial_id"])
     sides: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
     for cell in sweep.cells:
-        own = measurements[(measurements["cell"] == cell.id) & (measurements["label"] == "")]
+        of_cell = measurements[(measurements["cell"] == cell.id) & (measurements["label"] == "")]
         for metric in metrics.get(cell.workload.label, ()):
-            rows = own[own["metric"] == metric]
+            rows = of_cell[of_cell["metric"] == metric]
             diagnostic = rows[rows["trial_id"].isin(traced)]["value"]
             counted = rows[~rows["warmup"].astype(bool)]["value"]
             if len(diagnostic) and len(counted) and min(diagnostic.min(), counted.min()) > 0:
                 sides.setdefault(metric, {})[cell.id] = diagnostic.tolist(), counted.tolist()
     return [
-        Cost(cell, metric, compare_unpaired(*pair, level=1 - (1 - sweep.design.level) / len(own)))
-        for metric, own in sides.items()
-        for cell, pair in own.items()
+        Cost(cell, metric, compare_unpaired(*pair, level=1 - (1 - sweep.design.level) / len(by_cell)))
+        for metric, by_cell in sides.items()
+        for cell, pair in by_cell.items()
     ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from mountlab.core.frames import pd
 from mountlab.core.layers import FEW
@@ -74,12 +73,7 @@ class Why:
         return {name: getattr(self, name.removeprefix("why_")) for name in COLUMNS}
 
 
-def rows_of(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of some columns, row by row, as Python's own."""
-    return zip(*(frame[name].tolist() for name in columns), strict=True)
-
-
 def moving(traces: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of reads and writes; all rows, where hardly any operation is one of these (FEW)."""
-    own = traces[traces["operation"].isin(("read", "write"))]
-    return traces if own["operations"].sum() < FEW * traces["operations"].sum() else own
+    rows = traces[traces["operation"].isin(("read", "write"))]
+    return traces if rows["operations"].sum() < FEW * traces["operations"].sum() else rows

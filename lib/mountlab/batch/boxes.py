@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.batch.batch_file import SWEEP_NOTEBOOK, Batch, Item, on_each_box, over_boxes
@@ -83,7 +82,7 @@ def plans_text(planned: Sequence[PlannedBox]) -> str:
     return "\n".join(lines)
 
 
-def plans_json(planned: Sequence[PlannedBox]) -> dict[str, Any]:
+def plans_json(planned: Sequence[PlannedBox]) -> dict[str, object]:
     """Return the plan of each box, or its error, by box."""
     return {row.box: plan_json(*row.made) if row.made else {"error": str(row.error)} for row in planned}
 
@@ -93,7 +92,7 @@ def plans_json(planned: Sequence[PlannedBox]) -> dict[str, Any]:
 
 def is_batch(path: Path | str) -> bool:
     """Return whether a directory is that of a batch."""
-    return (paths.found(path) / "batch.json").is_file()
+    return (paths.locate(path) / "batch.json").is_file()
 
 
 def measured(path: Path | str) -> tuple[list[Path], dict[str, str]]:
@@ -101,7 +100,7 @@ def measured(path: Path | str) -> tuple[list[Path], dict[str, str]]:
 
     Raises StoreError for another batch.
     """
-    directory = BatchDirectory(paths.found(path).resolve())
+    directory = BatchDirectory(paths.locate(path).resolve())
     groups = over_boxes(directory.batch.items)
     if len(groups) != 1:
         raise StoreError(
@@ -137,7 +136,7 @@ def load_across(path: Path | str) -> RunComparison:
 def write_page(path: Path | str) -> Path:
     """Return the page across boxes of such a batch, and its path. Raises as `load_across` does."""
     runs, missing = measured(path)
-    return execute.write_comparison(*runs, factor="box", missing=missing, results=paths.found(path).resolve().parent)
+    return execute.write_comparison(*runs, factor="box", missing=missing, results=paths.locate(path).resolve().parent)
 
 
 def write_pages(directory: BatchDirectory) -> dict[str, str]:

@@ -156,9 +156,9 @@ class Cluster:
     _ended: queue.SimpleQueue[tuple[str, Future[Any]]] = field(default_factory=queue.SimpleQueue)
 
     @property
-    def workers(self) -> Mapping[str, Any]:
+    def workers(self) -> Mapping[str, object]:
         """The workers that the scheduler knows, by address."""
-        workers: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        workers: Mapping[str, object] = self.client.scheduler_info(n_workers=-1)["workers"]
         return workers
 
     def look_around(self, wait_s: float = LOOK_S) -> dict[str, WorkerStatus]:
@@ -300,7 +300,7 @@ def _own(threads: int) -> Iterator[Client]:
     The worker lives as long as the scheduler: one that is busy or was suspended for minutes is never given up, since
     no process would start another.
     """
-    settings: dict[str, Any] = {"scheduler.http.routes": [], "worker.http.routes": [], "scheduler.worker-ttl": None}
+    settings: dict[str, object] = {"scheduler.http.routes": [], "worker.http.routes": [], "scheduler.worker-ttl": None}
     with (
         tempfile.TemporaryDirectory(prefix="mountlab-dask-") as scratch,
         dask.config.set({f"distributed.{key}": value for key, value in settings.items()}, temporary_directory=scratch),

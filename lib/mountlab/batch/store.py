@@ -171,7 +171,7 @@ class BatchDirectory:
 def read_view(path: Path | str) -> BatchView:
     """Return a batch with what its runs say, as its page shows it. Figures are derived from the raw output once
     more."""
-    directory = BatchDirectory(paths.found(path).resolve())
+    directory = BatchDirectory(paths.locate(path).resolve())
     outcomes, results = directory.outcomes, directory.path.parent
     runs = {name: results / outcome.run for name, outcome in outcomes.items() if outcome.run}
     measured = {name: run for name, run in runs.items() if read_journal(run)}

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from mountlab.analysis.answers import answering
 from mountlab.analysis.published import Beside, beside
@@ -178,7 +177,7 @@ def exit_code(view: BatchView) -> int:
     return 1 if bad or view.having("failed", "stopped", None) else 0
 
 
-def entry(view: BatchView) -> dict[str, Any]:
+def entry(view: BatchView) -> dict[str, object]:
     """Return what the index of results shows of a batch."""
     caveats: Counter[str] = sum((Counter(result.caveats) for result in view.results.values()), Counter())
     return {

@@ -26,8 +26,8 @@ class Hop(Protocol):
 
     host: str
     port: int
-    ssh_config: dict[str, Any]
-    connect_kwargs: dict[str, Any]
+    ssh_config: dict[str, object]
+    connect_kwargs: dict[str, object]
     client: SSHClient
 
 
@@ -36,7 +36,7 @@ def check_host_keys(hop: Hop, ssh: str, where: str, private: list[Path] | None) 
 
     Raises BoxError where a list cannot be read.
     """
-    config: Mapping[str, Any] = {} if private else hop.ssh_config
+    config: Mapping[str, object] = {} if private else hop.ssh_config
     files = private or known_hosts_files(config, hop.host)
     lines = [line for file in files for line in _lines(file)]
     trusted = keys_for(lines, hop.host, hop.port, str(config.get("hostkeyalias", "")), _revoked(config))
@@ -45,7 +45,7 @@ def check_host_keys(hop: Hop, ssh: str, where: str, private: list[Path] | None) 
     hop.connect_kwargs["transport_factory"] = _preferring(trusted.algorithms)
 
 
-def known_hosts_files(config: Mapping[str, Any], host: str) -> list[Path]:
+def known_hosts_files(config: Mapping[str, object], host: str) -> list[Path]:
     """Return where the user's ssh configuration has them."""
     names = shlex.split(str(config.get("userknownhostsfile", USER_FILES)))
     names += shlex.split(str(config.get("globalknownhostsfile", SYSTEM_FILES)))
@@ -68,7 +68,7 @@ def _lines(file: Path) -> list[Listed]:
         raise BoxError("the list of known host keys cannot be read", where=str(file), got=str(error)) from error
 
 
-def _revoked(config: Mapping[str, Any]) -> frozenset[str]:
+def _revoked(config: Mapping[str, object]) -> frozenset[str]:
     """Return the keys of RevokedHostKeys. A list that cannot be read revokes all, as ssh has it."""
     name = str(config.get("revokedhostkeys", "none"))
     if name == "none":

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Caveat, Exclusions, OptionEvidence, Severity
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, CellStop, Filesystem, Sweep
 from mountlab.filesystems import FAMILIES
@@ -113,8 +113,7 @@ class Evidence:
     def moved(self) -> Mapping[tuple[str, Direction], float]:
         """(trial id, side) to the bytes that the tool says it moved."""
         rows = self.measurements[self.measurements["metric"] == "bytes"]
-        columns = (rows[name] for name in ("trial_id", "label", "value"))
-        return {(trial_id, side): float(value) for trial_id, side, value in zip(*columns, strict=True)}
+        return {(trial_id, side): float(value) for trial_id, side, value in rows_of(rows, "trial_id", "label", "value")}
 
     @cached_property
     def elapsed(self) -> Mapping[str, float]:
@@ -131,10 +130,10 @@ class Evidence:
     def samples(self) -> list[Sample]:
         """Every sample that the answer is about: the whole of a metric where there is one, else each of its rows."""
         rows = self.measurements[~self.measurements["warmup"].astype(bool)]
-        columns = (rows[name] for name in ("cell", "metric", "label", "block", "trial_id", "value"))
+        columns = ("cell", "metric", "label", "block", "trial_id", "value")
         values = by_key(
             ((cell, metric, label), (int(block), trial_id, float(value)))
-            for cell, metric, label, block, trial_id, value in zip(*columns, strict=True)
+            for cell, metric, label, block, trial_id, value in rows_of(rows, *columns)
         )
         labels = by_key(((cell, metric), label) for cell, metric, label in values)
         samples = []

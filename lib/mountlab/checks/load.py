@@ -13,6 +13,7 @@ from itertools import chain
 from mountlab.checks.asked import part_of
 from mountlab.checks.base import SIDES, Check, Direction, Doubt, Evidence, of_trials
 from mountlab.checks.rates import Rate, rates
+from mountlab.core.frames import rows_of
 from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Cell, Workload
 from mountlab.core.names import metric_noun
@@ -152,9 +153,8 @@ def _rates_made(evidence: Evidence) -> list[tuple[Cell, list[_RateMade]]]:
     """Return each cell that is asked for rates, and what its counted trials made of them."""
     limited = {cell.id: cell for cell in evidence.sweep.cells if any(_asked(cell.workload))}
     rows = evidence.measurements[evidence.measurements["cell"].isin(list(limited))]
-    names = (rows[name].tolist() for name in ("trial_id", "label", "metric", "value"))
     figures: dict[str, dict[str, dict[str, float]]] = {}
-    for trial_id, label, metric, value in zip(*names, strict=True):
+    for trial_id, label, metric, value in rows_of(rows, "trial_id", "label", "metric", "value"):
         figures.setdefault(trial_id, {}).setdefault(label, {})[metric] = float(value)
     by_cell = []
     for cell_id, cell in limited.items():

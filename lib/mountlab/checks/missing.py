@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from mountlab.checks.base import Check, Doubt, Evidence
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.numbers import counted
@@ -48,7 +47,7 @@ def _missing_here(evidence: Evidence) -> Iterator[Doubt]:
 def _missing_in_some(evidence: Evidence) -> Iterator[Doubt]:
     """Figures of the answer that some trials of a cell have, and others of it do not."""
     with_any, trials_with = dict[str, set[str]](), dict[tuple[str, str, str], set[str]]()
-    for name, metric, label, trial_id in _rows(evidence.measurements, "cell", "metric", "label", "trial_id"):
+    for name, metric, label, trial_id in rows_of(evidence.measurements, "cell", "metric", "label", "trial_id"):
         if metric not in PERCENT_OF:
             with_any.setdefault(name, set()).add(trial_id)
             trials_with.setdefault((name, metric, label), set()).add(trial_id)
@@ -114,7 +113,7 @@ def fewest_ios(measurements: pd.DataFrame) -> dict[tuple[str, str], float]:
     """(cell, side) to the fewest I/Os of any counted trial: of all its jobs, or of one where only these are known."""
     fewest: dict[tuple[str, str], dict[str, float]] = {}
     rows = measurements[measurements["metric"].isin(_IOS) & ~measurements["warmup"].astype(bool)]
-    for cell, metric, label, value in _rows(rows, "cell", "metric", "label", "value"):
+    for cell, metric, label, value in rows_of(rows, "cell", "metric", "label", "value"):
         by_label = fewest.setdefault((cell, _IOS[metric]), {})
         by_label[label] = min(by_label.get(label, math.inf), float(value))
     return {key: by_label.get("", min(by_label.values())) for key, by_label in fewest.items()}
@@ -133,14 +132,9 @@ def _no_ios(evidence: Evidence) -> str | None:
 def _labels(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
     """Return cell to metric to the labels of its rows."""
     labels: dict[str, dict[str, list[str]]] = {}
-    for cell, metric, label in dict.fromkeys(_rows(evidence.measurements, "cell", "metric", "label")):
+    for cell, metric, label in dict.fromkeys(rows_of(evidence.measurements, "cell", "metric", "label")):
         labels.setdefault(cell, {}).setdefault(metric, []).append(label)
     return labels
-
-
-def _rows(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows; by lists, since pandas takes several times as long to go through columns of text one by one."""
-    return zip(*(frame[name].tolist() for name in columns), strict=True)
 
 
 CHECKS = (

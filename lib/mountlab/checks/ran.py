@@ -39,7 +39,7 @@ def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
     for cell, group, trials in _by_cell(evidence, "failed", "invalid"):
         reason = in_one_line(str(group.iloc[0]["reason"]))
         whole = not trials["status"].isin(("ok", "excluded")).any()
-        later = _set_aside(trials)
+        later = _count_skipped(trials)
         yield Doubt.of_cell(
             cell,
             f"{len(group)} of its {len(trials)} trials gave no figure: {reason}. "
@@ -48,7 +48,7 @@ def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
-def _set_aside(trials: pd.DataFrame) -> int:
+def _count_skipped(trials: pd.DataFrame) -> int:
     """Return how many trials of a cell were not run, since an earlier one had failed for good."""
     return int(trials["reason"].astype(str).str.startswith(SET_ASIDE).sum())
 
@@ -62,7 +62,7 @@ def timed_out(evidence: Evidence) -> Iterator[Doubt]:
     limit = format_seconds(evidence.sweep.design.trial_timeout_s)
     for cell, group, trials in _by_cell(evidence, "timeout"):
         late, n = _counted(group), _counted(group) + len(evidence.counted.get(cell.id, ()))
-        names, later = ", ".join(map(str, group["trial_id"])), _set_aside(trials)
+        names, later = ", ".join(map(str, group["trial_id"])), _count_skipped(trials)
         yield Doubt.of_cell(
             cell,
             f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "

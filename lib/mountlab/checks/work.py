@@ -10,7 +10,7 @@ from statistics import fmean
 from mountlab.checks.base import Check, Doubt, Evidence
 from mountlab.checks.stated_facts import NOT_GIVEN
 from mountlab.core.box_facts.stated import NOT_STATED, WorkloadOfLogs
-from mountlab.core.frames import pd
+from mountlab.core.frames import pd, rows_of
 from mountlab.core.model import Workload
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import quantity
@@ -69,8 +69,7 @@ class Extent:
 def extents(measurements: pd.DataFrame) -> dict[tuple[str, str], Extent]:
     """Return (cell, label) to what its trials did, for those whose time is known."""
     frame = measurements[~measurements["warmup"].astype(bool)]
-    columns = [frame[name].tolist() for name in ("trial_id", "cell", "label", "metric", "unit", "value")]
-    rows = list(zip(*columns, strict=True))
+    rows = list(rows_of(frame, "trial_id", "cell", "label", "metric", "unit", "value"))
     elapsed = {(trial, label): value for trial, _, label, metric, _, value in rows if metric == "elapsed"}
     seconds: dict[tuple[str, str], list[float]] = {}
     amounts: dict[tuple[str, str], dict[str, list[float]]] = {}

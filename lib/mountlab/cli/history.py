@@ -8,7 +8,7 @@ from mountlab.cli.shared import Arguments, json_text, results_option, say, show_
 from mountlab.core import disk
 
 if TYPE_CHECKING:
-    from mountlab.results.histories import Wanted
+    pass
 
 
 def add(verbs: Any) -> None:
@@ -33,9 +33,9 @@ def add(verbs: Any) -> None:
 
 def _history(arguments: Arguments) -> int:
     from mountlab.report.sentences.history import history_json, history_rows, history_text
-    from mountlab.results.histories import load_years
+    from mountlab.results.histories import Wanted, load_years
 
-    wanted = _wanted(arguments)
+    wanted = Wanted.of({name: getattr(arguments, name) for name in Wanted.__dataclass_fields__})
     years = load_years(arguments.results, wanted, say=say)
     if arguments.json:
         print(json_text(history_json(years.histories)))
@@ -51,11 +51,3 @@ def _history(arguments: Arguments) -> int:
 
         print(f"\nreport: {disk.path_text(write_history(wanted, results=years.results))}")
     return 0
-
-
-def _wanted(arguments: Arguments) -> Wanted:
-    from mountlab.results.histories import Wanted, moment
-
-    dates: dict[str, Any] = {name: moment(text) for name in ("since", "until") if (text := getattr(arguments, name))}
-    names: dict[str, Any] = {name: getattr(arguments, name) for name in ("sweep", "box", "cell", "metric", "kernel")}
-    return Wanted(**names, **dates)

@@ -32,7 +32,7 @@ def _plan(arguments: Arguments) -> int:
     return 0
 
 
-def _predicted(sweep: Any, pilot: Any, facts: Any) -> tuple[dict[str, Any], list[str]]:
+def _predicted(sweep: Any, pilot: Any, facts: Any) -> tuple[dict[str, object], list[str]]:
     """Return what an earlier run predicts, as data and as text."""
     from mountlab.analysis.forecast import forecast
     from mountlab.report.views.forecast import forecast_json, forecast_text

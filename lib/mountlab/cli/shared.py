@@ -122,7 +122,7 @@ def refuse_runs_differ(stated: str | None, why: str) -> None:
         raise ParameterError("it has no effect here", where="--runs-differ", got=stated, next_step=next_step)
 
 
-def overrides(arguments: Arguments) -> dict[str, Any]:
+def overrides(arguments: Arguments) -> dict[str, object]:
     from mountlab.sweep.sweep_file import parse_override
 
     return dict(parse_override(text) for text in arguments.overrides)

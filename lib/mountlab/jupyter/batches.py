@@ -35,5 +35,5 @@ def run(
 
 def read(path: Path | str | None = None) -> tuple[PageLink, BatchView]:
     """Return the page of a batch and what became of its items; None is the newest below results/. Raises StoreError."""
-    directory = paths.found(path or store.newest_batch()).resolve()
+    directory = paths.locate(path or store.newest_batch()).resolve()
     return PageLink(directory / "report.html"), store.read_view(directory)

@@ -80,7 +80,7 @@ def _scale_axes(axes: Axes, curves: Sequence[LoadCurve], scale: Scale) -> None:
 def _draw(axes: Axes, curve: LoadCurve, mark: Mark, scale: Scale) -> None:
     """The trials, and the lines through them by rate."""
     for kept in (True, False):
-        trials = [trial for trial in curve.trials if trial.kept == kept and _latency(curve, trial) > 0]
+        trials = [trial for trial in curve.trials if trial.on_schedule == kept and _latency(curve, trial) > 0]
         xs, ys = [trial.asked for trial in trials], [_latency(curve, trial) / scale.factor for trial in trials]
         look = {"markeredgewidth": 0, "alpha": 0.6} if kept else {"markerfacecolor": "none", "markeredgewidth": 0.8}
         dots(axes, xs, ys, mark, size=_TRIAL_SIZE, **look)

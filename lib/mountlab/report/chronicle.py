@@ -13,7 +13,6 @@ from dataclasses import asdict
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from mountlab.analysis.history import History
 from mountlab.core import disk
@@ -51,7 +50,7 @@ def write_history(wanted: Wanted, *, results: Path = paths.RESULTS) -> Path:
     return directory / "report.html"
 
 
-def _entry(years: Years, parameters: dict[str, str]) -> dict[str, Any]:
+def _entry(years: Years, parameters: dict[str, str]) -> dict[str, object]:
     """Return the index entry of the page; its date is that of the newest run, so that it is the same when it is made
     again."""
     newest = max(point.at for history in years.histories for point in (*history.points, *history.left_out))
@@ -88,8 +87,8 @@ def _write_change(directory: Path, history: History, change: Change, years: Year
     runs = [point.run for point in history.points[change.since : change.until]]
     links = {run: f"../../{run}/report.html" for run in runs if (years.results / run / "report.html").exists()}
     body = history_view.change_body(history, change, links, compare=compare)
-    made = page(body, title=history_text.change_title(history, change), kind="change").encode()
+    html = page(body, title=history_text.change_title(history, change), kind="change").encode()
     present = {file.name: file.read_bytes() for file in map(directory.joinpath, _FILES) if file.exists()}
-    files = {"report.html": made, "entry.json": entry}
+    files = {"report.html": html, "entry.json": entry}
     store.write_files(directory, {name: data for name, data in files.items() if present.get(name) != data})
     return directory / "report.html"

@@ -155,10 +155,6 @@ def _several_page(several: Several[Any]) -> Html:
     return _comparisons_page(several) if isinstance(several[0], Comparison) else _caveats_page(several)
 
 
-def _several_text(several: Several[Any]) -> str:
-    return "\n".join(text_of(value) for value in several) or "None."
-
-
 LOOKS: Mapping[str, Look] = {
     "Plot": Look(html.plot, lambda plot: f"{plot.title}\n{plot.alt}"),
     "Sweep": Look(_sweep_page, _sweep_text),
@@ -172,6 +168,6 @@ LOOKS: Mapping[str, Look] = {
         lambda comparison: html.box("shown", html.paragraph(_comparison_text(comparison))), _comparison_text
     ),
     "Caveat": Look(lambda caveat: _caveats_page([caveat]), _caveat_text),
-    "Several": Look(_several_page, _several_text),
+    "Several": Look(_several_page, lambda several: "\n".join(map(text_of, several)) or "None."),
 }
 """Name of a type to its looks."""

@@ -49,18 +49,18 @@ def write_report(run_path: Path | str, *, notebook: Path = NOTEBOOK) -> Path:
     info = read_info(run_path)
     refuse_others(run_path, disk.path_text(run_path))  # a link in it would have the notebook written elsewhere
     prepare()
-    executed, written = run_path / "notebooks" / notebook.name, run_path / "report.html"
+    executed, page_file = run_path / "notebooks" / notebook.name, run_path / "report.html"
     question = " ".join(str(info.parameters.get("question", "")).split())
     tables.derive_outdated(run_path)
     try:
         with alone(run_path, what="run's report", fallback=run_path / ".reporting", wait_s=tables.DERIVE_S):
-            clear(run_path, f".{written.name}.*.tmp")
+            clear(run_path, f".{page_file.name}.*.tmp")
             execute(notebook, executed, {"run": str(run_path)})
-            made = export(executed, title=question or info.run_id)
-            disk.replace_file(written, with_links_beside(made).encode())
+            html = export(executed, title=question or info.run_id)
+            disk.replace_file(page_file, with_links_beside(html).encode())
     finally:
         refresh_index(run_path.parent)
-    return written
+    return page_file
 
 
 def write_comparison(
@@ -81,23 +81,25 @@ def write_comparison(
     names = [read_info(path).run_id for path in requested]
     check_plain(names, "run.json: run_id")
     runs = [store.load_run(path) for path in requested]
-    parameters: dict[str, Any] = {"runs": list(map(str, requested))}
+    parameters: dict[str, object] = {"runs": list(map(str, requested))}
     if factor == "box":
-        entry = comparison.entry(compare_runs(runs, factor=factor, missing=missing))
+        compared = compare_runs(runs, factor=factor, missing=missing)
         parameters |= {"over_boxes": True, "missing": dict(missing or {})}
-        directory = results / f"boxes-{runs[0].sweep.name}-{_digest([*sorted(entry['runs']), *sorted(missing or {})])}"
+        ids = sorted(run.info.run_id for run in compared.runs)
+        directory = results / f"boxes-{runs[0].sweep.name}-{_digest([*ids, *sorted(missing or {})])}"
     else:
-        entry = comparison.entry(compare_runs(runs, earlier.runs_differ(runs, runs_differ)))
+        compared = compare_runs(runs, earlier.runs_differ(runs, runs_differ))
         parameters |= {"runs_differ": runs_differ}
         # Of many runs the first, and a hash of all of them: a name has no room for more.
         more = names[1] if len(names) == _TWO else f"and-{len(names) - 1}-more-{_digest(names)}"
         directory = results / f"compare-{names[0]}-{more}"
-    executed, written = directory / "notebooks" / COMPARISON.name, directory / "report.html"
+    executed, page_file = directory / "notebooks" / COMPARISON.name, directory / "report.html"
     execute(COMPARISON, executed, parameters)
-    disk.replace_file(written, export(executed, title=entry["title"], kind="comparison").encode())
+    entry = comparison.entry(compared)
+    disk.replace_file(page_file, export(executed, title=str(entry["title"]), kind="comparison").encode())
     disk.replace_file(directory / "entry.json", json.dumps(entry, indent=1).encode())
     refresh_index(directory.parent.resolve())
-    return written
+    return page_file
 
 
 def _digest(names: Sequence[str]) -> str:
@@ -109,26 +111,26 @@ def write_index(results: Path = paths.RESULTS) -> Path:
 
     What cannot be read is listed with the reason. Raises StoreError where an index.html of another program lies.
     """
-    written = results / INDEX
-    if written.exists() and not _is_ours(written):
+    index_file = results / INDEX
+    if index_file.exists() and not _is_ours(index_file):
         raise StoreError(
             "an index.html that Mountlab has not made is not overwritten",
-            where=disk.path_text(written),
+            where=disk.path_text(index_file),
             next_step="move it, or keep runs in a directory of their own (MOUNTLAB_RESULTS)",
         )
     disk.make_directory(results)
     with held(results, what="index", name=".indexing", wait_s=INDEX_S):
         clear(results, f".{INDEX}.*.tmp")
-        made = page(index.body(listing.entries(results)), title="Mountlab: runs and reports", kind="index")
-        disk.replace_file(written, made.encode())
-    return written
+        html = page(index.body(listing.entries(results)), title="Mountlab: runs and reports", kind="index")
+        disk.replace_file(index_file, html.encode())
+    return index_file
 
 
 def refresh_index(directory: Path, *, make: bool = False) -> None:
     """The index of the directory in which a run lies, where that is the one of all runs, or has an index already, or
     where one is to be made. One that cannot be written is a warning: what was measured and its report are there."""
-    written = directory / INDEX
-    if make or directory == paths.RESULTS.resolve() or (written.exists() and _is_ours(written)):
+    index_file = directory / INDEX
+    if make or directory == paths.RESULTS.resolve() or (index_file.exists() and _is_ours(index_file)):
         try:
             write_index(directory)
         except StoreError as error:
@@ -136,15 +138,15 @@ def refresh_index(directory: Path, *, make: bool = False) -> None:
             warnings.warn(message, MountlabWarning, stacklevel=2)
 
 
-def _is_ours(written: Path) -> bool:
-    with written.open("rb") as file:
+def _is_ours(index_file: Path) -> bool:
+    with index_file.open("rb") as file:
         return b'<meta name="generator" content="Mountlab">' in file.read(4096)
 
 
 def execute(
     notebook: Path,
     executed: Path,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     *,
     kernels: Kernels | None = None,
     limit_s: int | None = EXECUTION_LIMIT_S,

@@ -114,15 +114,16 @@ def export_files(tables: Tables, sweep: Sweep, form: str, pivot: Pivot | None = 
     if form not in FORMATS:
         raise unknown_key(form, list(FORMATS), where="--format", what="format")
     name = "tables" if pivot is None else _pivot_name(pivot)
-    wanted = tables if pivot is None else pivot_tables(tables["estimates"], sweep, pivot)
-    if pivot is not None and not wanted["censored"].select_dtypes("number").gt(0).to_numpy().any():
-        wanted = {title: frame for title, frame in wanted.items() if title != "censored"}
+    frames = tables if pivot is None else pivot_tables(tables["estimates"], sweep, pivot)
+    if pivot is not None and not frames["censored"].select_dtypes("number").gt(0).to_numpy().any():
+        frames = {title: frame for title, frame in frames.items() if title != "censored"}
     if form == "xlsx":
-        return {f"{name}.xlsx": workbook(wanted)}
+        return {f"{name}.xlsx": workbook(frames)}
     if pivot is not None:
-        wanted = {title: wanted[of] for title, of in ((name, "mean"), (f"{name}-censored", "censored")) if of in wanted}
+        titles = {"mean": name, "censored": f"{name}-censored"}
+        frames = {title: frames[source] for source, title in titles.items() if source in frames}
     write = plain_csv if form == "csv" else _parquet
-    return {f"{title}.{form}": write(frame) for title, frame in wanted.items()}
+    return {f"{title}.{form}": write(frame) for title, frame in frames.items()}
 
 
 def paper_files(run: RunView, form: str, pivot: Pivot | None = None) -> dict[str, bytes]:
@@ -190,11 +191,11 @@ def _pivoted(rows: pd.DataFrame, pivot: Pivot, keys: Sequence[str], leading: int
 
 def _check_factors(rows: pd.DataFrame, pivot: Pivot, levels: Mapping[str, Sequence[str]]) -> None:
     """Every factor of the pivot is one of the run, and no other one varies: else a cell would be of several."""
-    named = (*pivot.rows, pivot.column)
-    for name in named:
+    names = (*pivot.rows, pivot.column)
+    for name in names:
         if name not in levels:
             raise unknown_key(name, levels, where="--pivot", what="factor of this run")
-    loose = [name for name in levels if name not in (*named, *_NEVER_FACTORS) and rows[name].nunique() > 1]
+    loose = [name for name in levels if name not in (*names, *_NEVER_FACTORS) and rows[name].nunique() > 1]
     if loose:
         raise ParameterError(
             "other factors vary too",

@@ -203,8 +203,8 @@ def details(summary: Text, body: Text) -> Html:
 
 def definitions(pairs: Mapping[str, Text], *, kind: str = "facts") -> Html:
     """Return names and what they are, as a definition list; `facts` are short, and stand in several columns."""
-    named = (Html("<div><dt>{}</dt><dd>{}</dd></div>").format(name, text) for name, text in pairs.items())
-    return Html('<dl class="{}">{}</dl>\n').format(kind, Html().join(named))
+    rows = (Html("<div><dt>{}</dt><dd>{}</dd></div>").format(name, text) for name, text in pairs.items())
+    return Html('<dl class="{}">{}</dl>\n').format(kind, Html().join(rows))
 
 
 def swatch(name: str, colour: str, glyph: str) -> Html:
@@ -358,9 +358,9 @@ def caveat_body(group: CaveatGroup) -> Html:
     first = group.caveats[0]
     if len({caveat.message for caveat in group.caveats}) > 1:
         differing = group.differing
-        rows = [Rows([[subject, seen] for subject, seen in differing])]
-        seen = table(["Where", "Seen"], rows, caption=f"{group.heading}: what was seen in each")
-        folded = details(f"All {len(differing)}", seen) if len(differing) > _MOST_SUBJECTS else seen
+        rows = [Rows([[subject, text] for subject, text in differing])]
+        body = table(["Where", "Seen"], rows, caption=f"{group.heading}: what was seen in each")
+        folded = details(f"All {len(differing)}", body) if len(differing) > _MOST_SUBJECTS else body
         return joined(paragraph(labelled(first.subject, first.message)), folded)
     subjects = list(dict.fromkeys(caveat.subject for caveat in group.caveats if caveat.subject))
     if len(subjects) == 1:

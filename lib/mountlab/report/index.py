@@ -45,7 +45,7 @@ _LIST: Any = html.ENVIRONMENT.from_string(
 <p class="question">
 {%- if each.link %}<a href="{{ each.link }}">{{ each.title }}</a>{% else %}{{ each.title }}{% endif %}</p>
 {% if each.problem %}<p class="broken">Cannot be read: {{ each.problem }}</p>{% endif %}
-{% if each.said %}<p>{{ each.said }}</p>{% endif %}
+{% if each.sentence %}<p>{{ each.sentence }}</p>{% endif %}
 {% if each.next_step %}<p>No report yet: <code>{{ each.next_step }}</code></p>{% endif %}
 <p class="id">{% if each.kind != "run" %}{{ each.kind | capitalize }}: {% endif %}
 {%- if each.title != each.path %}{{ each.path }}{% endif %}</p></th>
@@ -80,15 +80,15 @@ def body(entries: Sequence[IndexEntry]) -> Html:
     rows = [_row(entry) for entry in sorted(entries, key=lambda entry: (entry.created_at, entry.path), reverse=True)]
     counts = Counter(entry.kind for entry in entries if not entry.problem)
     present = ((counts[kind], kind, plural) for kind, plural in KINDS.items() if counts[kind])
-    named = [f"{count} {kind if count == 1 else plural}" for count, kind, plural in present]
+    kinds = [f"{count} {kind if count == 1 else plural}" for count, kind, plural in present]
     filters = Html(_LIST.filters(_choices(entries)))
-    table = Html(_LIST.list(f"{listed(named)}; the newest first", rows))
+    table = Html(_LIST.list(f"{listed(kinds)}; the newest first", rows))
     count = sum(bool(entry.problem) for entry in entries)
     broken = f"{count} of {len(entries)} cannot be read; each says why." if count else ""
     return html.joined(title, html.paragraph(broken, kind="alert error") if count else "", filters, table)
 
 
-def _row(entry: IndexEntry) -> dict[str, Any]:
+def _row(entry: IndexEntry) -> dict[str, object]:
     """Return an entry as the list shows it."""
     present = {severity: entry.caveats.get(severity, 0) for severity in SEVERITIES if entry.caveats.get(severity)}
     link = str(_LIST.link(f"{entry.path}/{entry.page}")) if entry.page and not entry.problem else ""
@@ -107,7 +107,7 @@ def _row(entry: IndexEntry) -> dict[str, Any]:
 
 def _unknown(entry: IndexEntry) -> bool:
     """Return whether its verdicts and caveats are unknown yet."""
-    return bool(entry.problem) or (entry.kind == "run" and not entry.said)
+    return bool(entry.problem) or (entry.kind == "run" and not entry.sentence)
 
 
 def _choices(entries: Sequence[IndexEntry]) -> list[tuple[str, str, dict[str, str]]]:

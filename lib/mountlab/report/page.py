@@ -45,7 +45,7 @@ def page(body: Html, *, title: str, kind: str = "report") -> str:
     with_anchors, headings = with_ids(body)
     top = [Heading(1, heading.id, "Top") for heading in headings[:1] if heading.level == 1]
     parts = [heading for heading in headings if heading.level == 2]
-    made = _frame().render(
+    html = _frame().render(
         title=title,
         kind=kind,
         body=with_anchors,
@@ -55,7 +55,7 @@ def page(body: Html, *, title: str, kind: str = "report") -> str:
         script=Html(_template("page.js")),
         policy=policy(),
     )
-    return visible(made)
+    return visible(html)
 
 
 def with_ids(body: Html) -> tuple[Html, list[Heading]]:
@@ -74,11 +74,11 @@ def with_ids(body: Html) -> tuple[Html, list[Heading]]:
     return Html(_HEADING.sub(number, body)), headings
 
 
-def _new_id(text: str, taken: set[str]) -> str:
+def _new_id(text: str, ids: set[str]) -> str:
     """Letters, digits and hyphens; never one that is taken, or that the frame has."""
     name = re.sub(r"[^\w]+", "-", text).strip("-") or "part"
-    others = (f"{name}-{number}" for number in range(2, len(taken) + 3))
-    return name if name not in taken | {"report"} else next(other for other in others if other not in taken)
+    others = (f"{name}-{number}" for number in range(2, len(ids) + 3))
+    return name if name not in ids | {"report"} else next(other for other in others if other not in ids)
 
 
 def policy() -> str:

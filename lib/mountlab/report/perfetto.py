@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from mountlab.core.errors import StoreError
 from mountlab.core.frames import pd
@@ -32,7 +31,7 @@ def perfetto_files(slowest: pd.DataFrame, where: str) -> dict[str, bytes]:
     return {FILE: json.dumps({"traceEvents": list(_events(slowest)), "displayTimeUnit": "ns"}).encode()}
 
 
-def _events(slowest: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _events(slowest: pd.DataFrame) -> Iterator[dict[str, object]]:
     for process, (trial, frame) in enumerate(slowest.groupby("trial_id", sort=False), start=1):
         cell = str(frame["cell"].iloc[0])
         yield _named("process_name", f"{cell} ({trial})", process, 0)
@@ -50,5 +49,5 @@ def _events(slowest: pd.DataFrame) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _named(what: str, name: str, process: int, thread: int) -> dict[str, Any]:
+def _named(what: str, name: str, process: int, thread: int) -> dict[str, object]:
     return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}

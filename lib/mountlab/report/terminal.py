@@ -25,8 +25,8 @@ _MOST = 6
 def run_answer(run: RunView) -> str:
     """Return the answer of a run; of a run that searched for capacities, these stand before the comparisons."""
     searches = load_curve.searches(run) if run.sweep.searches else []
-    stated = run.info.facts.surveyed.stated or {}
-    differing = stated_facts.differing(stated)
+    options = run.info.facts.surveyed.stated or {}
+    differing = stated_facts.differing(options)
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
     return answer_text(run.sweep, run.comparisons, run.caveats, searches=searches, behind=behind, differing=differing)
 
@@ -104,7 +104,7 @@ def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
                 yield from (
                     f"  {caveat.subject}: {grouped([caveat])[0].first_sentence}" for caveat in group.caveats[:_MOST]
                 )
-                left = len(group.caveats) - _MOST
-                yield from [f"  and {counted(left, 'more cell')}, in the report"] if left > 0 else []
+                more = len(group.caveats) - _MOST
+                yield from [f"  and {counted(more, 'more cell')}, in the report"] if more > 0 else []
     if notes := [group.heading for group in groups if group.severity == "note"]:
         yield f"{counted(len(notes), 'note')}: {', '.join(notes)}"

@@ -32,26 +32,26 @@ def accept(path: Path) -> list[str]:
         journal = read_as_it_is(path)
         in_journal = altered(path, journal)
         problems = altered_raw(path, read_sweep(path).sweep, journal, journal.trials)
-        in_raw = {each.name: each for each in problems if (path / "raw" / each.name).is_dir()}
-        found = [f"{each.where}: {each.what}" for each in (*in_journal, *in_raw.values())]
-        if len(found) > MOST:
-            found[MOST:] = [f"and {len(found) - MOST} more"]
-        if found:
-            changed = _accepted(record, journal, found, whole=bool(in_journal))
+        in_raw = {problem.name: problem for problem in problems if (path / "raw" / problem.name).is_dir()}
+        alterations = [f"{problem.where}: {problem.what}" for problem in (*in_journal, *in_raw.values())]
+        if len(alterations) > MOST:
+            alterations[MOST:] = [f"and {len(alterations) - MOST} more"]
+        if alterations:
+            changed = _accepted(record, journal, alterations, whole=bool(in_journal))
             raw = {name: raw_sums.digest_on_disk(path / "raw" / name) for name in in_raw}
             changed[chain.ALTERED][-1]["raw"] = raw
             write_record(path, changed)
-    return found
+    return alterations
 
 
-def _accepted(record: Mapping[str, Any], journal: Journal, found: list[str], *, whole: bool) -> dict[str, Any]:
+def _accepted(record: Mapping[str, Any], journal: Journal, alterations: list[str], *, whole: bool) -> dict[str, Any]:
     """run.json with one more entry. `whole`: the journal itself was altered, and not only raw output."""
     before = list(record.get(chain.ALTERED, ()))
     at, count = datetime.now(UTC).isoformat(timespec="seconds"), len(journal.lines)
     reached = {"trials": count, "digest": chain.digest(journal.lines)}
     if not whole:
         reached = {key: value for key, value in (before[-1] if before else {}).items() if key in reached}
-    changed = {**record, chain.ALTERED: [*before, {"at": at, "found": found, **reached}]}
+    changed = {**record, chain.ALTERED: [*before, {"at": at, "found": alterations, **reached}]}
     if whole:
         changed[chain.ENDING] = {"trials": count, "head": reached["digest"]}
     if journal.followed.missing:

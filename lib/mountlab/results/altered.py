@@ -27,38 +27,38 @@ def refuse_altered(path: Path, info: RunInfo) -> None:
 def altered(path: Path) -> list[Problem]:
     """Return which measurements are not as they were written, and what is wrong there. Raises StoreError for a journal
     that cannot be read."""
-    kept = read_as_it_is(path)
-    journal = without_excluded(path, kept.trials)
-    return [*altered_lines(path, kept), *altered_raw(path, read_sweep(path).sweep, kept, journal)]
+    journal = read_as_it_is(path)
+    trials = without_excluded(path, journal.trials)
+    return [*altered_lines(path, journal), *altered_raw(path, read_sweep(path).sweep, journal, trials)]
 
 
-def altered_raw(path: Path, sweep: Sweep, kept: Journal, journal: Sequence[Trial]) -> list[Problem]:
+def altered_raw(path: Path, sweep: Sweep, journal: Journal, trials: Sequence[Trial]) -> list[Problem]:
     """Return where raw output is not what it was when it was written; that of excluded trials is not looked at."""
-    accepted = accepted_raw(kept.record)
-    counted = [trial.trial_id for trial in journal if trial.status != "excluded" and trial.trial_id in kept.raw]
-    digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in counted}
+    accepted = accepted_raw(journal.record)
+    counted = [trial.trial_id for trial in trials if trial.status != "excluded" and trial.trial_id in journal.raw]
+    digests = {trial_id: accepted.get(trial_id, journal.raw[trial_id]) for trial_id in counted}
     return [
         *raw_sums.altered_trials(path / "raw", digests),
-        *raw_sums.altered_mounts(path / "raw", _mounts_with_sums(kept.record, sweep, journal), accepted),
+        *raw_sums.altered_mounts(path / "raw", _mounts_with_sums(journal.record, sweep, trials), accepted),
     ]
 
 
-def altered_excluded(path: Path, kept: Journal, journal: Sequence[Trial]) -> list[str]:
+def altered_excluded(path: Path, journal: Journal, trials: Sequence[Trial]) -> list[str]:
     """Return the excluded trials whose raw output is not what it was when it was written."""
-    accepted = accepted_raw(kept.record)
-    own = [trial.trial_id for trial in journal if trial.status == "excluded" and trial.trial_id in kept.raw]
-    digests = {trial_id: accepted.get(trial_id, kept.raw[trial_id]) for trial_id in own}
-    return [each.name for each in raw_sums.altered_trials(path / "raw", digests)]
+    accepted = accepted_raw(journal.record)
+    excluded = [trial.trial_id for trial in trials if trial.status == "excluded" and trial.trial_id in journal.raw]
+    digests = {trial_id: accepted.get(trial_id, journal.raw[trial_id]) for trial_id in excluded}
+    return [problem.name for problem in raw_sums.altered_trials(path / "raw", digests)]
 
 
 def accepted_raw(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the trials and mounts whose altered raw output a person accepted, each with its digest then."""
-    return {name: each for entry in record.get(chain.ALTERED, ()) for name, each in entry.get("raw", {}).items()}
+    return {name: digest for entry in record.get(chain.ALTERED, ()) for name, digest in entry.get("raw", {}).items()}
 
 
-def _mounts_with_sums(record: Mapping[str, Any], sweep: Sweep, journal: Iterable[Trial]) -> list[str]:
+def _mounts_with_sums(record: Mapping[str, Any], sweep: Sweep, trials: Iterable[Trial]) -> list[str]:
     """Return the directories of mounts below raw/ that have checksums: none in a run of an earlier version."""
     if chain.KEY not in record or sweep.imported:
         return []
-    own = {trial.mount for trial in journal if trial.status != "excluded"}
-    return sorted(own - {""} | {f"c-{fs.name}" for fs in sweep.filesystems})
+    mounts = {trial.mount for trial in trials if trial.status != "excluded"}
+    return sorted(mounts - {""} | {f"c-{fs.name}" for fs in sweep.filesystems})

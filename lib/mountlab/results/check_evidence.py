@@ -37,8 +37,8 @@ def read_evidence(
         for trial in figures.trials
         if (raw / trial.mount / "evidence.txt").exists()
     }
-    seen = [trial for trial in figures.trials if not trial.diagnostic]
-    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in seen if trial.mount in mounts}
+    plain = [trial for trial in figures.trials if not trial.diagnostic]
+    by_filesystem = {trial.filesystem: mounts[trial.mount] for trial in plain if trial.mount in mounts}
     around = {name: record.around for name, record in figures.records.items() if record.around}
     traced = {trial.trial_id for trial in figures.trials if trial.diagnostic}
     return checks.Evidence(
@@ -52,7 +52,7 @@ def read_evidence(
         series={name: record.bandwidth for name, record in figures.records.items() if record.bandwidth},
         chains={mount: counted_chain(files) for mount, files in mounts.items()},
         preconditioned={
-            trial.trial_id: rounds for trial in seen if (rounds := figures.records[trial.trial_id].rounds) is not None
+            trial.trial_id: rounds for trial in plain if (rounds := figures.records[trial.trial_id].rounds) is not None
         },
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),

@@ -55,13 +55,13 @@ def write(run: Path, made_from: Mapping[str, str], files: Mapping[str, bytes]) -
 
 def sealed(made_from: Mapping[str, str], files: Mapping[str, bytes]) -> bytes:
     """Return derived.json for these files."""
-    said = {
+    content = {
         "made_from": dict(made_from),
         "figures": FIGURES,
         "tables": TABLES,
         "files": {name: sha256(data).hexdigest() for name, data in files.items()},
     }
-    return json.dumps({**said, "checksum": _checksum(said)}, indent=1).encode()
+    return json.dumps({**content, "checksum": _checksum(content)}, indent=1).encode()
 
 
 def read(run: Path) -> Seal | None:
@@ -69,11 +69,13 @@ def read(run: Path) -> Seal | None:
     data = truth_bytes(run / FILE)
     if data is None:
         return None
-    said: Any = json.loads(data)
+    content: Any = json.loads(data)
     try:
-        if said.pop("checksum") != _checksum(said):
+        if content.pop("checksum") != _checksum(content):
             raise ValueError("its checksum is another")
-        return Seal(dict(said["made_from"]), dict(said["files"]), int(said["figures"]), int(said.get("tables", 1)))
+        return Seal(
+            dict(content["made_from"]), dict(content["files"]), int(content["figures"]), int(content.get("tables", 1))
+        )
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError("not a file of checksums") from error
 
@@ -121,9 +123,9 @@ def altered(run: Path) -> list[str]:
     it is made again."""
     for _ in range(_TRIES):
         before = _bytes(run / FILE)
-        found = _altered(run)
-        if not found or _bytes(run / FILE) == before:
-            return found
+        names = _altered(run)
+        if not names or _bytes(run / FILE) == before:
+            return names
     return []
 
 
@@ -132,8 +134,8 @@ def _altered(run: Path) -> list[str]:
         seal = read(run)
     except DAMAGE:
         return [FILE]
-    kept = {name: _bytes(run / name) for name in seal.files if "/" not in name} if seal else {}
-    return [name for name, data in kept.items() if seal and data is not None and not seal.vouches(name, data)]
+    files = {name: _bytes(run / name) for name in seal.files if "/" not in name} if seal else {}
+    return [name for name, data in files.items() if seal and data is not None and not seal.vouches(name, data)]
 
 
 def _bytes(file: Path) -> bytes | None:
@@ -143,5 +145,5 @@ def _bytes(file: Path) -> bytes | None:
         return None
 
 
-def _checksum(said: Mapping[str, Any]) -> str:
-    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+def _checksum(content: Mapping[str, object]) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -47,14 +47,14 @@ def runs_differ(runs: Sequence[Run], stated: str | None = None, *, say: Say = la
 
 def _earlier(connection: Any, run: Run, began: set[datetime]) -> dict[FigureName, list[EarlierFigure]]:
     """Return each figure of a run in all runs before the last that is compared, without those that are compared."""
-    found: dict[tuple[FigureName, str], list[EarlierFigure]] = {}
-    for at, filesystem, workload, factors, metric, label, unit, asked, *figures in catalog.ask(
+    by_figure: dict[tuple[FigureName, str], list[EarlierFigure]] = {}
+    for at, filesystem, workload, factors, metric, label, unit, definition, *figures in catalog.ask(
         connection, _ROWS, [run.sweep.name, run.info.box_name]
     ).rows:
         name = ((filesystem, same_workload(workload, json.loads(factors))), metric, label or "", unit)
         n, mean, sd = figures
         one = EarlierFigure(at, n, mean, math.nan if sd is None else sd)
-        found.setdefault((name, asked), []).append(one)
+        by_figure.setdefault((name, definition), []).append(one)
     this = moment(run.info.created_at)
-    own = {name: runs for (name, _), runs in found.items() if any(one.at == this for one in runs)}
-    return {name: [one for one in runs if one.at < max(began) and one.at not in began] for name, runs in own.items()}
+    of_run = {name: runs for (name, _), runs in by_figure.items() if any(one.at == this for one in runs)}
+    return {name: [one for one in runs if one.at < max(began) and one.at not in began] for name, runs in of_run.items()}

@@ -49,7 +49,7 @@ class IndexEntry:
     created_at: str = ""
     """ISO 8601."""
     n: str = ""
-    said: str = ""
+    sentence: str = ""
     """The strongest verdict, as a sentence."""
     verdicts: tuple[str, ...] = ()
     """All that fell."""
@@ -71,19 +71,19 @@ def entry_of_run(
 
     Raises KeyError, TypeError or ValueError for files that are not what Mountlab writes.
     """
-    asked = info.parameters
-    compared = [comparison_of(row) for row in comparisons or ()]
+    parameters = info.parameters
+    family = [comparison_of(row) for row in comparisons or ()]
     status = info.status if info.imported is None else "imported"
     return IndexEntry(
         path=path,
-        title=" ".join(str(asked.get("question", "")).split()) or info.run_id,
+        title=" ".join(str(parameters.get("question", "")).split()) or info.run_id,
         box=info.box_name,
-        sweep=str(asked.get("name", "")),
+        sweep=str(parameters.get("name", "")),
         created_at=info.created_at,
-        n=_blocks(compared),
-        said=_said(asked, compared, derived=comparisons is not None),
-        verdicts=tuple(dict.fromkeys(each.verdict for each in compared if has_interval(each))),
-        caveats=Counter(_severity(row) for row in caveats),
+        n=_blocks(family),
+        sentence=_sentence(parameters, family, derived=comparisons is not None),
+        verdicts=tuple(dict.fromkeys(comparison.verdict for comparison in family if has_interval(comparison))),
+        caveats=Counter(map(_severity, caveats)),
         status=status,
         **page,
     )
@@ -91,15 +91,15 @@ def entry_of_run(
 
 def comparison_of(row: CsvRow) -> Comparison:
     """Return a row of comparisons.csv as the comparison that it was written from."""
-    known: dict[str, Any] = {name: float(row.get(name) or "nan") for name, kind in _TYPES.items() if kind is float}
-    known |= {name: row[name] for name, kind in _TYPES.items() if kind is str and name not in ("noise", "better")}
+    columns: dict[str, Any] = {name: float(row.get(name) or "nan") for name, kind in _TYPES.items() if kind is float}
+    columns |= {name: row[name] for name, kind in _TYPES.items() if kind is str and name not in ("noise", "better")}
     if row["verdict"] not in get_args(Verdict):
         raise ValueError(f"no verdict: {row['verdict']!r}")
     factors = {key: text for key, text in row.items() if key not in _TYPES and text}
     needed = int(float(row["needed"])) if row["needed"] else None
     late = int(row.get("censored") or 0)  # runs of before have no such column
-    known |= {name: row.get(name) or "" for name in ("noise", "better")}  # nor these; `better` only of own metrics
-    return Comparison.of_columns(factors=factors, n=int(row["n"]), needed=needed, censored=late, **known)
+    columns |= {name: row.get(name) or "" for name in ("noise", "better")}  # nor these; `better` only of own metrics
+    return Comparison.of_columns(factors=factors, n=int(row["n"]), needed=needed, censored=late, **columns)
 
 
 def _severity(row: CsvRow) -> str:
@@ -108,37 +108,37 @@ def _severity(row: CsvRow) -> str:
     return row["severity"]
 
 
-def _blocks(compared: Sequence[Comparison]) -> str:
-    counts = sorted({each.n for each in compared})
+def _blocks(comparisons: Sequence[Comparison]) -> str:
+    counts = sorted({comparison.n for comparison in comparisons})
     if not counts:
         return ""
     return counted(counts[0], "block") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} blocks"
 
 
-def _said(asked: Mapping[str, Any], compared: Sequence[Comparison], *, derived: bool) -> str:
+def _sentence(parameters: Mapping[str, Any], comparisons: Sequence[Comparison], *, derived: bool) -> str:
     """Return the strongest verdict, as the report tells it."""
     if not derived:
         return ""
-    if not compared:
-        return nothing_compared(asked.get("baseline"), len(asked.get("filesystems") or ()))
-    design = asked.get("design") or {}
+    if not comparisons:
+        return nothing_compared(parameters.get("baseline"), len(parameters.get("filesystems") or ()))
+    design = parameters.get("design") or {}
     smallest = float(design.get("smallest_effect", Design.smallest_effect))
-    sentence = comparison_sentence(strongest_first(compared)[0], smallest_effect=smallest)
-    return sentence if len(compared) == 1 else f"Strongest of {len(compared)}: {sentence}"
+    sentence = comparison_sentence(strongest_first(comparisons)[0], smallest_effect=smallest)
+    return sentence if len(comparisons) == 1 else f"Strongest of {len(comparisons)}: {sentence}"
 
 
 def entry_of_json(path: str, raw: Any) -> IndexEntry:
     """Return what an entry.json says: of anything in the index that is no run. Raises StoreError for what is none."""
-    known = isinstance(raw, dict) and raw.get("kind") in KINDS and isinstance(raw.get("title"), str)
-    if not known:
+    is_entry = isinstance(raw, dict) and raw.get("kind") in KINDS and isinstance(raw.get("title"), str)
+    if not is_entry:
         got = raw.get("kind") if isinstance(raw, dict) else raw
         raise StoreError(
             "not an entry of the index", where=f"{path}/entry.json", got=repr(got)[:80], allowed=", ".join(KINDS)
         )
-    counts: dict[str, int] = {each: int((raw.get("caveats") or {}).get(each, 0)) for each in SEVERITIES}
+    counts: dict[str, int] = {severity: int((raw.get("caveats") or {}).get(severity, 0)) for severity in SEVERITIES}
     if min(counts.values()) < 0:
         raise StoreError("a number of caveats", where=f"{path}/entry.json", got=str(counts), allowed="0 or more")
-    verdicts = [each for each in raw.get("verdicts") or () if each in get_args(Verdict)]
+    verdicts = [verdict for verdict in raw.get("verdicts") or () if verdict in get_args(Verdict)]
     return IndexEntry(
         path=path,
         kind=raw["kind"],
@@ -147,7 +147,7 @@ def entry_of_json(path: str, raw: Any) -> IndexEntry:
         box=str(raw.get("box") or ""),
         sweep=str(raw.get("sweep") or ""),
         verdicts=tuple(verdicts),
-        said=str(raw.get("verdict", "")),
+        sentence=str(raw.get("verdict", "")),
         caveats=counts,
         page=str(raw.get("page", "")),
         n=counted(len(raw.get("runs") or ()), "run"),

@@ -38,18 +38,21 @@ def exclude(run: Path | str, *trials: str, reason: str = "", undo: bool = False)
     _check_words(trials, reason, undo=undo)
     with held_run(path):
         journal = as_outcomes(path, read_journal(path))
-        known: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
+        statuses: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
         excluded = read_excluded(path, journal)
         if undo:
             _check_excluded(path, trials, excluded)
-            kept = {name: each for name, each in excluded.items() if name not in trials}
+            remaining = {name: file for name, file in excluded.items() if name not in trials}
         else:
             for name in trials:
-                check_excludable(name, known, where=path_text(path))
+                check_excludable(name, statuses, where=path_text(path))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             entry = ExclusionFile(reason=reason, by=getpass.getuser(), at=now)
-            kept = {**excluded, **dict.fromkeys(trials, entry)}
-        _write(path, kept)
+            remaining = {**excluded, **dict.fromkeys(trials, entry)}
+        if remaining:
+            replace_file(path / EXCLUDE, as_yaml(as_mapping(remaining)).encode())
+        else:
+            remove_file(path / EXCLUDE)
     derive(path)
     return load_run(path)
 
@@ -78,10 +81,3 @@ def _check_excluded(path: Path, trials: Sequence[str], excluded: dict[str, Exclu
             got=", ".join(missing),
             allowed=", ".join(excluded) or "none: no trial of this run is excluded",
         )
-
-
-def _write(path: Path, excluded: dict[str, ExclusionFile]) -> None:
-    if excluded:
-        replace_file(path / EXCLUDE, as_yaml(as_mapping(excluded)).encode())
-    else:
-        remove_file(path / EXCLUDE)

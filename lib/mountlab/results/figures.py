@@ -50,8 +50,10 @@ class RunFigures:
     truth: dict[str, str]
 
 
-def read_figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False) -> RunFigures:
-    """Read the figures of a run. `known`: records of its trials that need not be made from the raw output; None: those
+def read_figures(
+    path: Path, trial_records: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False
+) -> RunFigures:
+    """Read the figures of a run. `trial_records`: those that need not be made from the raw output; None: those
     that its directory keeps."""
     truth, info, sweep = truth_of(path), read_info(path), read_sweep(path).sweep
     journal = read_as_it_is(path) if as_it_is else read_checked(path)
@@ -64,18 +66,18 @@ def read_figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, 
             "the run holds no trials yet", where=path_text(path), next_step=f"make resume RUN={path_text(path)}"
         )
     if not as_it_is:
-        problems, allowed = altered_raw(path, sweep, journal, trials), "the files that Mountlab wrote"
+        problems, expected = altered_raw(path, sweep, journal, trials), "the files that Mountlab wrote"
         leave_out = f"Or leave the trial out: mountlab exclude {path_text(path)} TRIAL --reason TEXT. "
-        raw_sums.refuse_altered(problems, path_text(path), "raw output", allowed=allowed, or_else=leave_out)
+        raw_sums.refuse_altered(problems, path_text(path), "raw output", allowed=expected, or_else=leave_out)
     unread = altered_excluded(path, journal, trials)
     made_from = {} if as_it_is else records.made_from(journal)
     made_from = {name: digest for name, digest in made_from.items() if name not in unread}
-    if known is None:
-        known = records.kept(path, made_from)
+    if trial_records is None:
+        trial_records = records.read_kept(path, made_from)
     else:
-        known = {name: known[name] for name in known.keys() & made_from.keys()}
+        trial_records = {name: trial_records[name] for name in trial_records.keys() & made_from.keys()}
     readable = [replace(trial, status="excluded") if trial.trial_id in unread else trial for trial in outcomes]
-    by_trial = records.complete(path, readable, sweep, known)
+    by_trial = records.complete(path, readable, sweep, trial_records)
     # A version without a check of figures recorded such a trial as ok.
     refused = {name: record.refused for name, record in by_trial.items() if record.refused}
     trials = [
@@ -94,7 +96,7 @@ def read_figures(path: Path, known: Mapping[str, TrialRecord] | None = None, *, 
         unread=unread,
         records=by_trial,
         made_from=made_from,
-        stopped=info.stops(cells, len(journal.trials)) if known.keys() >= by_trial.keys() else None,
+        stopped=info.stops(cells, len(journal.trials)) if trial_records.keys() >= by_trial.keys() else None,
         measurements=measurements,
         answers=answer_metrics(sweep, measurements),
         truth=truth,

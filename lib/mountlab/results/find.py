@@ -15,33 +15,29 @@ LATEST, INTERRUPTED = "latest", "interrupted"
 """Names the newest run, and the newest that was stopped."""
 
 
-def run_path(given: Path | str, results: Path | None = None) -> Path:
+def run_path(name: Path | str, results: Path | None = None) -> Path:
     """Return the directory of a run or of a batch.
 
-    `given` is a path (from here, or from the repository), the name of a directory below `results`, the id of a run, the
+    `name` is a path (from here, or from the repository), the name of a directory below `results`, the id of a run, the
     name of a sweep (then the newest run of it), `latest` (the newest run of all), or `interrupted` (the newest run that
     was stopped). The first of these that fits is taken. Raises StoreError for an unknown name, with the nearest. A path
     to elsewhere is returned as it is: its reader says that there is no run.
     """
-    path, results = paths.found(given), results or paths.RESULTS
-    if _is_run(path) or not _may_be_name(path, given, results):
+    path, results = paths.locate(name), results or paths.RESULTS
+    may_be_name = len(Path(name).parts) == 1 or path.absolute().parent == results.absolute()
+    if _is_run(path) or not may_be_name:
         return path
-    named = _named(path.name, results)
-    if named or path.exists():
-        return named or path
-    raise _no_such_run(Path(given), results)
+    by_name = _run_by_name(path.name, results)
+    if by_name or path.exists():
+        return by_name or path
+    raise _no_such_run(Path(name), results)
 
 
 def _is_run(path: Path) -> bool:
     return (path / "run.json").is_file() or (path / "batch.json").is_file()
 
 
-def _may_be_name(path: Path, given: Path | str, results: Path) -> bool:
-    """Return whether the given text is one word, or a path right below `results`."""
-    return len(Path(given).parts) == 1 or path.absolute().parent == results.absolute()
-
-
-def _named(name: str, results: Path) -> Path | None:
+def _run_by_name(name: str, results: Path) -> Path | None:
     if _is_run(results / name):
         return results / name
     runs = runs_below(results)
@@ -54,21 +50,21 @@ def _named(name: str, results: Path) -> Path | None:
 
 def _newest(runs: list[tuple[Path, RunInfo]], name: str, results: Path) -> Path:
     """Return the newest run, or the newest that was stopped. Raises StoreError where there is none."""
-    found = [path for path, info in runs if name in (LATEST, info.status)]
-    if not found:
+    candidates = [path for path, info in runs if name in (LATEST, info.status)]
+    if not candidates:
         kind, next_step = ("", "make demo") if name == LATEST else ("interrupted ", "name the run to resume")
         raise StoreError(f"there is no {kind}run yet", where=path_text(results), got=name, next_step=next_step)
-    return found[0]
+    return candidates[0]
 
 
-def _no_such_run(given: Path, results: Path) -> StoreError:
-    place = results if len(given.parts) == 1 else given.parent
+def _no_such_run(name: Path, results: Path) -> StoreError:
+    place = results if len(name.parts) == 1 else name.parent
     return StoreError(
         "no such run",
         where=path_text(place),
-        got=given.name,
+        got=name.name,
         allowed=f"a directory below results/, the id of a run, the name of its sweep, `{LATEST}` or `{INTERRUPTED}`",
-        next_step=did_you_mean(given.name, dict.fromkeys(_names(results)))
+        next_step=did_you_mean(name.name, dict.fromkeys(_names(results)))
         or "open results/index.html, which lists all runs",
     )
 

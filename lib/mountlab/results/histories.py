@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mountlab.analysis.box_facts import DISKS, texts
 from mountlab.analysis.history import History, HistoryPoint, Key, histories
@@ -18,7 +18,7 @@ from mountlab.core.box_facts import COMPARED, BoxFacts
 from mountlab.core.errors import InputError, did_you_mean
 from mountlab.core.metrics import METRICS, Better
 from mountlab.results import catalog, paths
-from mountlab.results.catalog import Built, QueryResult
+from mountlab.results.catalog import Built
 from mountlab.tools.own_metrics import defined
 
 _POINTS = """
@@ -35,8 +35,39 @@ _RUNS = f"""
     FROM runs WHERE copy_of IS NULL
 """  # noqa: S608  # names of ours
 Say = Callable[[str], None]
-Row = Mapping[str, Any]
-"""A row of _POINTS, by the names of its columns."""
+CellName = tuple[str, str, str]
+"""Sweep, box and cell."""
+
+
+class Row(NamedTuple):
+    """A row of _POINTS."""
+
+    sweep: str
+    box: str
+    cell: str
+    metric: str
+    label: str
+    unit: str
+    asked: str
+    """A hash of what was asked of the cell."""
+    answer: bool
+    run: str
+    created_at: datetime
+    n: int
+    censored: int
+    mean: float | None
+    sd: float | None
+    log_mean: float | None
+    log_sd: float | None
+    filesystem: str
+    workload: str
+    factors: str
+    """As JSON."""
+    filesystems: list[str] | None
+
+    @property
+    def cell_name(self) -> CellName:
+        return self.sweep, self.box, self.cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +83,13 @@ class Wanted:
     """Runs on kernels whose release begins so."""
     since: datetime | None = None
     until: datetime | None = None
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str | None]) -> Wanted:
+        """Return filters by their names, dates as a person types them. Raises InputError."""
+        names = {name: text for name, text in texts.items() if name not in ("since", "until")}
+        since, until = (parse_date(text) if (text := texts.get(name)) else None for name in ("since", "until"))
+        return cls(since=since, until=until, **names)
 
 
 @dataclass(frozen=True)
@@ -84,21 +122,22 @@ def doubts(built: Built) -> list[str]:
         f"{numbers.counted(len(built.altered), 'run')} hold derived files that were altered after they were written: "
         "figures are derived again from the raw output; `mountlab catalog` names them": built.altered,
     }
-    return [text for text, found in doubtful.items() if found]
+    return [text for text, affected in doubtful.items() if affected]
 
 
 def load_years(results: Path | None = None, wanted: Wanted | None = None, *, say: Say = lambda _: None) -> Years:
     """Return the histories below a directory of results, as `read_years` does. Raises InputError where there is none,
     and as `catalog.build` does."""
-    years, own = _read(catalog.build((results or paths.RESULTS).resolve(), say=say), wanted or Wanted())
+    years, points = _read(catalog.build((results or paths.RESULTS).resolve(), say=say), wanted or Wanted())
     if not years.histories:
-        got = _said(years.wanted)
-        raise InputError("nothing was measured that fits", where="history", got=got, allowed=_allowed(own))
+        got = ", ".join(f"{name} {value}" for name, value in vars(years.wanted).items() if value is not None)
+        allowed = _some(sorted({f"{key.cell}: {key.metric}" for key, _ in points}))
+        raise InputError("nothing was measured that fits", where="history", got=got or "everything", allowed=allowed)
     return years
 
 
 def read_years(built: Built, wanted: Wanted | None = None) -> Years:
-    """Return the histories of a catalog; none where nothing was measured. Filters of sweep, box, kernel and dates
+    """Return the histories of a catalog; none where nothing was measured. Wanted of sweep, box, kernel and dates
     choose runs; those of cell and metric choose what is shown, after changes were looked for: they are the same
     whatever is shown.
 
@@ -111,35 +150,41 @@ def _read(built: Built, wanted: Wanted) -> tuple[Years, list[tuple[Key, HistoryP
     with catalog.opened(built.file) as connection:
         _check_names(connection, wanted)
         clause, values = _where(wanted)
-        found = catalog.ask(connection, _POINTS + clause, values)
-        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-        facts = _facts(
-            catalog.ask(connection, _RUNS + clause.replace("r.", ""), values) if rows else QueryResult((), [])
-        )
+        rows = [Row(*row) for row in catalog.ask(connection, _POINTS + clause, values).rows]
+        facts = _facts(catalog.ask(connection, _RUNS + clause.replace("r.", ""), values).rows if rows else ())
         directions = _directions(connection, rows)
     names = _names(rows)
-    own = [each for each in _points(rows, facts, directions, names) if _in_family(each[0], wanted)]
+    points = [
+        (key, _point(row, facts.get(row.run, {})))
+        for row in rows
+        for key in [_key(row, names[row.cell_name], directions)]
+        if (key.metric in METRICS or key.better in ("higher", "lower"))
+        and (key.answer or key.metric == wanted.metric)  # others than those of the answer, where they are asked for
+    ]
     cells = {name for (*_, cell), name in names.items() if cell == wanted.cell}
-    shown = tuple(each for each in histories(own) if _is_shown(each.key, wanted, cells))
-    return Years(built.file.parent, wanted, shown, built), own
+    chosen = []
+    for history in histories(points):
+        key = history.key
+        is_metric = key.answer if wanted.metric is None else key.metric == wanted.metric
+        if is_metric and (wanted.cell is None or key.cell in cells):
+            chosen.append(history)
+    return Years(built.file.parent, wanted, tuple(chosen), built), points
 
 
 def histories_of(results: str | Path | None = None, **wanted: str | None) -> tuple[History, ...]:
     """Return the histories below a directory of results, oldest run first: what a notebook asks for. `wanted` are names
     as in `Wanted`; dates as a person types them. Raises as `load_years` does."""
-    dates: dict[str, Any] = {name: moment(text) for name in ("since", "until") if (text := wanted.get(name))}
-    names: dict[str, Any] = {name: value for name, value in wanted.items() if name not in ("since", "until")}
-    return load_years(Path(results) if results else None, Wanted(**names, **dates)).histories
+    return load_years(Path(results) if results else None, Wanted.of(wanted)).histories
 
 
-def moment(text: str) -> datetime:
+def parse_date(text: str) -> datetime:
     """Return a date, or a date and a time, as a person types it; UTC where no zone is said. Raises InputError."""
     try:
-        read = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
     except ValueError as error:
         allowed = "such as 2026-01-31, or 2026-01-31T12:00"
         raise InputError("not a date", where="since or until", got=repr(text), allowed=allowed) from error
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _where(wanted: Wanted) -> tuple[str, list[object]]:
@@ -160,97 +205,85 @@ def _plain(at: datetime | None) -> datetime | None:
     return at and (at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at)
 
 
-def _in_family(key: Key, wanted: Wanted) -> bool:
-    """Return whether a figure is looked at: those of the answer always, others where their metric is asked for."""
-    compared = key.metric in METRICS or key.better in ("higher", "lower")
-    return compared and (key.answer or key.metric == wanted.metric)
-
-
-def _is_shown(key: Key, wanted: Wanted, cells: Collection[str]) -> bool:
-    """`cells`: the names under which the cell that is asked for is known."""
-    metric = wanted.metric
-    return (wanted.cell is None or key.cell in cells) and (key.metric == metric if metric is not None else key.answer)
-
-
 def _directions(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], Better]:
     """Return what was asked of a cell, and a metric that its sweep defines, to the direction of that metric."""
-    wanted = {(row["asked"], row["metric"]) for row in rows if row["metric"] not in METRICS}
-    if not wanted:
+    missing = {(row.asked, row.metric) for row in rows if row.metric not in METRICS}
+    if not missing:
         return {}
     definitions = dict(catalog.ask(connection, "SELECT asked, definition::VARCHAR FROM definitions", []).rows)
-    own = {asked: defined(json.loads(definitions[asked])["workload"]) for asked, _ in wanted if asked in definitions}
-    return {(asked, name): own[asked][name].better for asked, name in wanted if name in own.get(asked, {})}
+    directions = {}
+    for asked, name in missing:
+        metrics = defined(json.loads(definitions[asked])["workload"]) if asked in definitions else {}
+        if name in metrics:
+            directions[asked, name] = metrics[name].better
+    return directions
 
 
-def _names(rows: Sequence[Row]) -> dict[tuple[str, str, str], str]:
-    """Return sweep, box and cell to the name of the cell in its first run: later ones may have another order of
-    factors."""
-    first: dict[tuple[Any, ...], str] = {}
-    found: dict[tuple[str, str, str], str] = {}
-    for row in sorted(rows, key=lambda row: (row["created_at"], row["run"])):
-        if (name := _cell_of(row)) not in found:
-            same = (*name[:2], row["filesystem"], same_workload(row["workload"], json.loads(row["factors"])))
-            found[name] = first.setdefault(same, row["cell"])
-    return found
+def _names(rows: Sequence[Row]) -> dict[CellName, str]:
+    """Return each cell to its name in its first run: later ones may have another order of factors."""
+    first: dict[tuple[object, ...], str] = {}
+    names: dict[CellName, str] = {}
+    for row in sorted(rows, key=lambda row: (row.created_at, row.run)):
+        if row.cell_name not in names:
+            same = (row.sweep, row.box, row.filesystem, same_workload(row.workload, json.loads(row.factors)))
+            names[row.cell_name] = first.setdefault(same, row.cell)
+    return names
 
 
-def _cell_of(row: Row) -> tuple[str, str, str]:
-    return row["sweep"], row["box"], row["cell"]
+def _key(row: Row, cell: str, directions: Mapping[tuple[str, str], Better]) -> Key:
+    return Key(
+        sweep=row.sweep,
+        box=row.box,
+        cell=cell,
+        metric=row.metric,
+        label=row.label,
+        unit=row.unit,
+        asked=row.asked,
+        answer=bool(row.answer),
+        better=directions.get((row.asked, row.metric), ""),
+    )
 
 
-def _points(
-    rows: Sequence[Row],
-    facts: Mapping[str, Mapping[str, str]],
-    directions: Mapping[tuple[str, str], Better],
-    names: Mapping[tuple[str, str, str], str],
-) -> Iterator[tuple[Key, HistoryPoint]]:
-    for row in rows:
-        said = {name: row[name] for name in ("sweep", "box", "metric", "label", "unit", "asked")}
-        asked = row["asked"], row["metric"]
-        key = Key(**said, cell=names[_cell_of(row)], answer=bool(row["answer"]), better=directions.get(asked, ""))
-        moments = ("mean", "sd", "log_mean", "log_sd")
-        figures = {name: math.nan if row[name] is None else float(row[name]) for name in moments}
-        run, at, n, late = row["run"], row["created_at"].replace(tzinfo=UTC), row["n"], row["censored"]
-        name, order = row["filesystem"], row["filesystems"] or ()
-        yield (
-            key,
-            HistoryPoint(
-                run=run,
-                at=at,
-                n=n,
-                censored=late,
-                filesystem=name,
-                filesystems=tuple(dict.fromkeys((*order, name))),
-                facts=facts.get(run, {}),
-                **figures,
-            ),
-        )
+def _point(row: Row, facts: Mapping[str, str]) -> HistoryPoint:
+    return HistoryPoint(
+        run=row.run,
+        at=row.created_at.replace(tzinfo=UTC),
+        n=row.n,
+        censored=row.censored,
+        mean=_number(row.mean),
+        sd=_number(row.sd),
+        log_mean=_number(row.log_mean),
+        log_sd=_number(row.log_sd),
+        filesystem=row.filesystem,
+        filesystems=tuple(dict.fromkeys((*(row.filesystems or ()), row.filesystem))),
+        facts=facts,
+    )
 
 
-def _facts(rows: QueryResult) -> dict[str, dict[str, str]]:
-    """Run to what may have changed between it and another."""
-    found: dict[str, dict[str, str]] = {}
-    known: dict[tuple[str | None, ...], dict[str, str]] = {}
-    for run, mountlab, commit, programs, kept in rows.rows:
-        same = (mountlab, commit, programs, *(kept or ()))
-        if same not in known:
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _facts(rows: Iterable[tuple[Any, ...]]) -> dict[str, dict[str, str]]:
+    """Return run to what may have changed between it and another."""
+    by_run: dict[str, dict[str, str]] = {}
+    by_facts: dict[tuple[str | None, ...], dict[str, str]] = {}
+    for run, mountlab, commit, programs, facts in rows:
+        same = (mountlab, commit, programs, *(facts or ()))
+        if same not in by_facts:
             own = {"Mountlab": mountlab, "Mountlab's commit": commit}
             versions = {name: version for name, version in own.items() if version}
-            known[same] = {**_texts(kept or ()), **versions, **_versions(programs)}
-        found[run] = known[same]
-    return found
+            record = {key: json.loads(text) for key, text in zip(_KEPT, facts or (), strict=False) if text}
+            by_facts[same] = {**texts(BoxFacts.from_record(record)), **versions, **_versions(programs)}
+        by_run[run] = by_facts[same]
+    return by_run
 
 
-def _texts(kept: Sequence[str | None]) -> dict[str, str]:
-    """Return the facts of _KEPT by the names that people read."""
-    return texts(BoxFacts.from_record({key: json.loads(text) for key, text in zip(_KEPT, kept, strict=False) if text}))
-
-
-def _versions(kept: str | None) -> dict[str, str]:
+def _versions(programs_text: str | None) -> dict[str, str]:
     """Return the version of each program of the box that says one."""
-    read = json.loads(kept) if kept else None
-    programs = read.items() if isinstance(read, dict) else ()
-    versions = {name: each.get("version") for name, each in programs if isinstance(each, dict)}
+    record = json.loads(programs_text) if programs_text else None
+    programs = record.items() if isinstance(record, dict) else ()
+    versions = {name: program.get("version") for name, program in programs if isinstance(program, dict)}
     return {name: str(version) for name, version in versions.items() if version}
 
 
@@ -269,25 +302,16 @@ def _check_names(connection: Any, wanted: Wanted) -> None:
             continue
         sql = f"SELECT DISTINCT {what} FROM {table} ORDER BY {what}"  # noqa: S608  # names of ours
         rows = catalog.ask(connection, sql).rows
-        known = [str(row[0]) for row in rows]
-        if got not in known:
+        names = [str(row[0]) for row in rows]
+        if got not in names:
             raise InputError(
                 f"no run has this {what}",
                 where=f"--{what}",
                 got=repr(got),
-                allowed=_some(known),
-                next_step=did_you_mean(got, known),
+                allowed=_some(names),
+                next_step=did_you_mean(got, names),
             )
 
 
 def _some(names: Sequence[str]) -> str:
     return numbers.first_few(names, 12) or "none yet: no trial of any run gave a figure"
-
-
-def _said(wanted: Wanted) -> str:
-    given = {name: value for name, value in vars(wanted).items() if value is not None}
-    return ", ".join(f"{name} {value}" for name, value in given.items()) or "everything"
-
-
-def _allowed(own: Sequence[tuple[Key, HistoryPoint]]) -> str:
-    return _some(sorted({f"{key.cell}: {key.metric}" for key, _ in own}))

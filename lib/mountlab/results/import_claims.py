@@ -7,12 +7,13 @@ log does not state is the user's word alone, and the report says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mountlab.checks.stated_facts import value_text
 from mountlab.core.box_facts.stated import NOT_STATED, OptionOfLogs, WorkloadOfLogs
 from mountlab.core.errors import ParameterError
+from mountlab.core.groups import by_key
 from mountlab.core.model import Scalar
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import first_few
@@ -62,35 +63,41 @@ class _Conflict:
 def check(file: ImportFile, logs: Sequence[CheckedLog], *, where: str) -> None:
     """Raise ParameterError for a log that states another value than the import says, and for logs of one cell that
     differ in what they state."""
-    found = [
-        _Conflict(claim, output[claim.option], each.log)
-        for each in logs
-        for claim in claims(file, each.log, where)
-        for output in each.outputs
+    conflicts = [
+        _Conflict(claim, output[claim.option], log.log)
+        for log in logs
+        for claim in claims(file, log.log, where)
+        for output in log.outputs
         if claim.option in output
         and not output[claim.option].vague
         and not any(map(output[claim.option].fits, claim.values))
     ]
-    if found:
-        raise _contradiction(found)
-    for cell in _cells(logs).values():
+    if conflicts:
+        raise _contradiction(conflicts)
+    statements = (
+        ((checked.log.filesystem, checked.log.workload.label), (checked.log, stated))
+        for checked in logs
+        for output in checked.outputs
+        for stated in output.values()
+    )
+    for cell in by_key(statements).values():
         _check_alike(cell)
 
 
 def claims(file: ImportFile, log: LogFile, where: str) -> Iterator[Claim]:
     """Yield what an import states about a log, by option of its tool."""
-    known, given = TOOLS[log.workload.tool].options, file.workloads.get(log.workload.name, {})
-    for name in (each for each in given if each in known):
+    options, entries = TOOLS[log.workload.tool].options, file.workloads.get(log.workload.name, {})
+    for name in filter(options.__contains__, entries):
         source = f"{where}: workloads.{log.workload.name}.{name}"
-        value = normal(name, read_value(given[name], known[name], where=source).value)
+        value = normal(name, read_value(entries[name], options[name], where=source).value)
         if name != "installed" or value in PERSONALITY_NAMES:  # a file of the user's own may print any name
-            yield Claim(name, (value,), f"{name}: {given[name]}", source)
+            yield Claim(name, (value,), f"{name}: {entries[name]}", source)
     for name, level in log.workload.factors.items():
-        if name in known and (values := readings(name, level, known[name])):
+        if name in options and (values := readings(name, level, options[name])):
             yield Claim(name, values, f"{name}={level}", "the name of the file")
     main = MAIN.get(log.workload.tool, "")
-    if main and main not in given and main not in log.workload.factors:
-        values = readings(main, log.workload.name, known[main])
+    if main and main not in entries and main not in log.workload.factors:
+        values = readings(main, log.workload.name, options[main])
         if values:
             yield Claim(main, (*values, *map("rand{}".format, values)), log.workload.name, "the name of the workload")
 
@@ -98,50 +105,37 @@ def claims(file: ImportFile, log: LogFile, where: str) -> Iterator[Claim]:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def _contradiction(found: Sequence[_Conflict]) -> ParameterError:
+def _contradiction(conflicts: Sequence[_Conflict]) -> ParameterError:
     """Return the first contradiction with both values; how many other logs have one."""
-    first = found[0]
+    first = conflicts[0]
     option = first.claim.option
-    others = list(dict.fromkeys(each.log.name for each in found if each.log.name != first.log.name))
+    others = list(dict.fromkeys(conflict.log.name for conflict in conflicts if conflict.log.name != first.log.name))
     more = f". Other logs contradict it, too: {first_few(others, _MOST_NAMED)}" if others else ""
     return ParameterError(
         f"a log contradicts the import: {option}",
         where=f"{first.log.name}, line {first.stated.line}",
-        got=f"{_shown(first.stated, first.log.workload.tool)}, from {first.stated.text!r}",
+        got=f"{_option_text(first.stated, first.log.workload.tool)}, from {first.stated.text!r}",
         allowed=f"{first.claim.text}, as in {first.claim.source}",
         next_step=f"correct {option} in the import, or take it out; give logs of another workload a name of their own"
         f"{more}",
     )
 
 
-def _cells(logs: Iterable[CheckedLog]) -> dict[tuple[str, str], list[tuple[LogFile, Stated]]]:
-    """Return each cell with all that its logs state."""
-    found: dict[tuple[str, str], list[tuple[LogFile, Stated]]] = {}
-    for each in logs:
-        own = found.setdefault((each.log.filesystem, each.log.workload.label), [])
-        own += [(each.log, stated) for output in each.outputs for stated in output.values()]
-    return found
-
-
 def _check_alike(cell: Sequence[tuple[LogFile, Stated]]) -> None:
     first: dict[str, tuple[LogFile, Stated]] = {}
     for log, stated in cell:
-        if stated.computed or stated.vague or stated.option in MAY_DIFFER or not _is_modelled(log, stated.option):
+        is_modelled = stated.option in TOOLS[log.workload.tool].options
+        if stated.computed or stated.vague or stated.option in MAY_DIFFER or not is_modelled:
             continue
         other, one = first.setdefault(stated.option, (log, stated))
         if not one.agrees(stated):
             raise _unlike(other, one, log, stated)
 
 
-def _is_modelled(log: LogFile, option: str) -> bool:
-    return option in TOOLS[log.workload.tool].options
-
-
 def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> ParameterError:
     option, tool = one.option, log.workload.tool
-    values = [
-        f"{_shown(each, tool)} in {source.name}, line {each.line}" for source, each in ((log, one), (other, another))
-    ]
+    pairs = ((log, one), (other, another))
+    values = [f"{_option_text(value, tool)} in {source.name}, line {value.line}" for source, value in pairs]
     return ParameterError(
         f"logs of one cell differ in {option}",
         where=cell_id(log.filesystem, log.workload.label),
@@ -151,7 +145,7 @@ def _unlike(log: LogFile, one: Stated, other: LogFile, another: Stated) -> Param
     )
 
 
-def _shown(stated: Stated, tool: str) -> str:
+def _option_text(stated: Stated, tool: str) -> str:
     return f"{stated.option}={value_text(tool, stated.option, stated.value)}"
 
 
@@ -160,19 +154,19 @@ def _shown(stated: Stated, tool: str) -> str:
 
 def confirmed(file: ImportFile, logs: Sequence[CheckedLog], *, where: str) -> dict[str, WorkloadOfLogs]:
     """Return, by workload, the options that the import gives or that a log states."""
-    labels = dict.fromkeys(each.log.workload.label for each in logs)
+    labels = dict.fromkeys(log.log.workload.label for log in logs)
     return {
-        label: _confirmed(file, [each for each in logs if each.log.workload.label == label], where) for label in labels
+        label: _confirmed(file, [log for log in logs if log.log.workload.label == label], where) for label in labels
     }
 
 
 def _confirmed(file: ImportFile, logs: Sequence[CheckedLog], where: str) -> WorkloadOfLogs:
-    said = {claim.option: claim.text for each in logs for claim in claims(file, each.log, where)}
-    outputs = [(each.log, output) for each in logs for output in each.outputs]
-    names = dict.fromkeys([*said, *(name for _, output in outputs for name in output)])
+    texts = {claim.option: claim.text for log in logs for claim in claims(file, log.log, where)}
+    outputs = [(log.log, output) for log in logs for output in log.outputs]
+    names = dict.fromkeys([*texts, *(name for _, output in outputs for name in output)])
     return WorkloadOfLogs(
         outputs=len(outputs),
-        options={name: _option(name, said.get(name), outputs) for name in names},
+        options={name: _option(name, texts.get(name), outputs) for name in names},
         filesystems=tuple(dict.fromkeys(log.filesystem for log, _ in outputs)),
     )
 
@@ -192,5 +186,5 @@ def _option(name: str, claimed: str | None, outputs: Sequence[tuple[LogFile, Map
             texts.append((one, text))
         values[log.filesystem] = tuple(dict.fromkeys((*values.get(log.filesystem, ()), text or NOT_STATED)))
         number += bool(one and not (one.computed or one.vague))
-    stated = {fs: each for fs, each in values.items() if set(each) != {NOT_STATED}}
-    return OptionOfLogs(claimed=claimed, stated=number, values=stated)
+    stated_values = {fs: words for fs, words in values.items() if set(words) != {NOT_STATED}}
+    return OptionOfLogs(claimed=claimed, stated=number, values=stated_values)

@@ -32,7 +32,7 @@ from mountlab.core.units import LEVELS
 from mountlab.filesystems import FAMILIES
 from mountlab.logs import FORMATS
 from mountlab.results.import_levels import MAIN, readings
-from mountlab.results.import_names import meant, ways
+from mountlab.results.import_names import choose_way, ways
 from mountlab.sweep.validated import AS_SHARE, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import check_factor
 from mountlab.tools import TOOLS
@@ -185,10 +185,10 @@ def layout(file: ImportFile, names: Iterable[str], *, where: str) -> Layout:
     """Return which of the files is what. Raises ParameterError where a pattern fits no file, or a file two patterns,
     and where something is named that no file is of."""
     logs = _in_one_order(_logs(file, list(names), where))
-    found = list(dict.fromkeys(log.filesystem for log in logs))
-    filesystems = list(dict.fromkeys([*(name for name in file.filesystems if name in found), *found]))
+    names_of_logs = list(dict.fromkeys(log.filesystem for log in logs))
+    filesystems = list(dict.fromkeys([*(name for name in file.filesystems if name in names_of_logs), *names_of_logs]))
     workloads = list({log.workload.label: log.workload for log in logs}.values())
-    if gone := [name for name in file.filesystems if name not in found]:
+    if gone := [name for name in file.filesystems if name not in names_of_logs]:
         raise ParameterError("a file system without a log", where=f"{where}: filesystems.{gone[0]}", got="no file")
     if gone := [name for name in file.workloads if name not in {workload.name for workload in workloads}]:
         raise ParameterError("a workload without a log", where=f"{where}: workloads.{gone[0]}", got="no file")
@@ -200,12 +200,12 @@ def layout(file: ImportFile, names: Iterable[str], *, where: str) -> Layout:
 def _in_one_order(logs: Iterable[LogFile]) -> list[LogFile]:
     """Logs whose workloads have the same factors name them in the order of the first: two patterns may have two."""
     orders: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
-    found = []
+    ordered = []
     for log in logs:
-        own = log.workload.factors
-        order = orders.setdefault((log.workload.name, frozenset(own)), tuple(own))
-        found.append(replace(log, workload=replace(log.workload, factors={key: own[key] for key in order})))
-    return found
+        factors = log.workload.factors
+        order = orders.setdefault((log.workload.name, frozenset(factors)), tuple(factors))
+        ordered.append(replace(log, workload=replace(log.workload, factors={key: factors[key] for key in order})))
+    return ordered
 
 
 def blocks(logs: Sequence[LogFile], outputs: Mapping[str, int]) -> dict[str, int]:
@@ -218,13 +218,13 @@ def blocks(logs: Sequence[LogFile], outputs: Mapping[str, int]) -> dict[str, int
     if all(log.repeat for log in logs):
         repeats = sorted({log.repeat for log in logs}, key=natural)
         return {log.name: repeats.index(log.repeat) * most + 1 for log in logs}
-    seen: dict[tuple[str, str], int] = {}
-    found = {}
+    counts: dict[tuple[str, str], int] = {}
+    places = {}
     for log in sorted(logs, key=lambda log: natural(log.name)):
         cell = (log.filesystem, log.workload.label)
-        found[log.name] = seen.get(cell, 0) + 1
-        seen[cell] = seen.get(cell, 0) + outputs[log.name]
-    return found
+        places[log.name] = counts.get(cell, 0) + 1
+        counts[cell] = counts.get(cell, 0) + outputs[log.name]
+    return places
 
 
 def natural(text: str) -> list[tuple[int, int | str]]:
@@ -238,32 +238,33 @@ def natural(text: str) -> list[tuple[int, int | str]]:
 def _logs(file: ImportFile, names: Sequence[str], where: str) -> Iterator[LogFile]:
     claimed: dict[str, str] = {}
     for source in sources(file):
-        own = {name: found for name in sorted(names, key=natural) if (found := ways(source.pattern, name))}
-        if not own:
+        fits = {name: fit for name in sorted(names, key=natural) if (fit := ways(source.pattern, name))}
+        if not fits:
             raise ParameterError(
                 "no file fits a pattern",
                 where=f"{where}: files",
                 got=source.pattern,
                 allowed=", ".join(sorted(names)[:5]) or "names of files, relative to this one",
             )
-        for name, found in own.items():
+        for name, fit in fits.items():
+            place = f"{where}: {name}"
             if name in claimed:
                 got = f"{claimed[name]} and {source.pattern}"
-                raise ParameterError("a file fits two patterns", where=f"{where}: {name}", got=got, allowed="one")
+                raise ParameterError("a file fits two patterns", where=place, got=got, allowed="one")
             claimed[name] = source.pattern
-            says = meant(found, partial(_known, file, source.says), pattern=source.pattern, where=f"{where}: {name}")
+            says = choose_way(fit, partial(_count_known, file, source.says), pattern=source.pattern, where=place)
             yield _log(file, name, {**source.says, **says}, where)
 
 
-def _known(file: ImportFile, fixed: Mapping[str, str], says: Mapping[str, str]) -> int:
+def _count_known(file: ImportFile, fixed: Mapping[str, str], says: Mapping[str, str]) -> int:
     """Return how many of the names in braces are known: those of the import, and values of the tool's options."""
-    named = {"filesystem": {*file.filesystems, file.baseline or ""}, "workload": {*file.workloads}}
+    names = {"filesystem": {*file.filesystems, file.baseline or ""}, "workload": {*file.workloads}}
     workload = {**fixed, **says}.get("workload", next(iter(file.workloads), ""))
     tool = file.workloads.get(workload, {}).get("tool", file.tool)
     options = TOOLS[tool].options if isinstance(tool, str) and tool in TOOLS else {}
     main = MAIN.get(tool or "", "")
     return sum(
-        text in named.get(key, ())
+        text in names.get(key, ())
         or bool(key in options and readings(key, text, options[key]))
         or bool(key == "workload" and main and readings(main, text, options[main]))
         for key, text in says.items()
@@ -290,25 +291,25 @@ def _workload(file: ImportFile, says: Mapping[str, str], where: str) -> Workload
         what = "which workload a log is of is not said"
         raise ParameterError(what, where=where, got=name or "nothing", allowed=allowed)
     check_names([name], where)
-    given = dict(file.workloads.get(name, {}))
-    tool = given.pop("tool", file.tool)
+    entries = dict(file.workloads.get(name, {}))
+    tool = entries.pop("tool", file.tool)
     _check_tool(tool, f"{where}: tool")
     factors = {key: value for key, value in says.items() if key not in _FIXED}
     for key in factors:
         check_factor(key, where)
-    return Workload(name=name, tool=tool, options=_options(tool, given, factors, where), factors=factors)
+    return Workload(name=name, tool=tool, options=_options(tool, entries, factors, where), factors=factors)
 
 
-def _options(tool: str, given: Mapping[str, Any], factors: Mapping[str, str], where: str) -> dict[str, Scalar]:
+def _options(tool: str, entries: Mapping[str, Any], factors: Mapping[str, str], where: str) -> dict[str, Scalar]:
     """Return what is known of the options. The levels of a factor are options where they are one of its choices."""
-    known = TOOLS[tool].options
-    found: dict[str, Scalar] = {}
-    for key, raw in given.items():
-        if key not in known:
-            raise unknown_key(key, known, where=f"{where}: {key}", what=f"option for {tool}")
-        found[key] = read_value(raw, known[key], where=f"{where}: {key}").value
-    chosen = {key: value for key, value in factors.items() if key in known and value in known[key].choices}
-    return {**found, **chosen}
+    allowed = TOOLS[tool].options
+    options: dict[str, Scalar] = {}
+    for key, raw in entries.items():
+        if key not in allowed:
+            raise unknown_key(key, allowed, where=f"{where}: {key}", what=f"option for {tool}")
+        options[key] = read_value(raw, allowed[key], where=f"{where}: {key}").value
+    chosen = {key: value for key, value in factors.items() if key in allowed and value in allowed[key].choices}
+    return {**options, **chosen}
 
 
 def _filesystem(file: ImportFile, name: str) -> Filesystem:

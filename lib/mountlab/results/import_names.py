@@ -47,12 +47,12 @@ def ways(pattern: str, name: str) -> list[Way]:
     parts = _parts(pattern)
     if not _may_fit(parts, name):
         return []
-    found: dict[tuple[tuple[str, str], ...], int] = {}
+    freedom: dict[tuple[tuple[str, str], ...], int] = {}
     for number, way in enumerate(_fits(parts, _open(parts, name), name)):
-        found[way.says] = max(way.free, found.get(way.says, 0))
+        freedom[way.says] = max(way.free, freedom.get(way.says, 0))
         if number > _MOST_WAYS:
             break
-    return [Way(says, free) for says, free in found.items()]
+    return [Way(says, free) for says, free in freedom.items()]
 
 
 @cache
@@ -92,10 +92,10 @@ def _ends(part: _Part, name: str, start: int) -> Iterator[int]:
 
 def _open(parts: Sequence[_Part], name: str) -> list[set[int]]:
     """For each part the places from which it and all after it can fit the rest of a name; last the end of the name."""
-    found = [{len(name)}]
+    places = [{len(name)}]
     for part in reversed(parts):
-        found.append({at for at in range(len(name) + 1) if any(end in found[-1] for end in _ends(part, name, at))})
-    return found[::-1]
+        places.append({at for at in range(len(name) + 1) if any(end in places[-1] for end in _ends(part, name, at))})
+    return places[::-1]
 
 
 def _fits(
@@ -107,27 +107,27 @@ def _fits(
     if not parts:
         yield before
         return
-    known = dict(before.says).get(parts[0].name)
-    for end in _ends(_Part(text=known) if known else parts[0], name, start):
-        more = ((parts[0].name, name[start:end]),) if parts[0].name and not known else ()
+    text = dict(before.says).get(parts[0].name)
+    for end in _ends(_Part(text=text) if text else parts[0], name, start):
+        more = ((parts[0].name, name[start:end]),) if parts[0].name and not text else ()
         free = end - start if parts[0].free else 0
         yield from _fits(parts[1:], places[1:], name, end, Way((*before.says, *more), before.free + free))
 
 
-def meant(
-    found: Sequence[Way], known: Callable[[Mapping[str, str]], int], *, pattern: str, where: str
+def choose_way(
+    candidates: Sequence[Way], count_known: Callable[[Mapping[str, str]], int], *, pattern: str, where: str
 ) -> dict[str, str]:
     """Return what a name states: of the ways those with the most known values, and of these the one in which wildcards
     stand for the most. Raises ParameterError where several are left."""
-    scores = [(known(dict(way.says)), way.free) for way in found]
-    best = [way for way, score in zip(found, scores, strict=True) if score == max(scores)]
+    scores = [(count_known(dict(way.says)), way.free) for way in candidates]
+    best = [way for way, score in zip(candidates, scores, strict=True) if score == max(scores)]
     if len(best) > 1:
-        shown = "; ".join(", ".join(f"{key}={value}" for key, value in way.says) for way in best[:_SHOWN])
+        readings = "; ".join(", ".join(f"{key}={value}" for key, value in way.says) for way in best[:_SHOWN])
         more = f" and {len(best) - _SHOWN} more" if len(best) > _SHOWN else ""
         raise ParameterError(
             "the name of a log fits its pattern in several ways",
             where=where,
-            got=f"{shown}{more}",
+            got=f"{readings}{more}",
             allowed=f"one way to read it by {pattern}",
             next_step="in an import file, name the file systems (filesystems: {NAME: {}}) or the workloads; or write a "
             "pattern with more fixed text",

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mountlab.checks.stated_facts import VERSION
 from mountlab.core.box_facts import FACTS, BoxFacts, InstalledProgram
@@ -47,7 +46,7 @@ class _Read:
     def stated_beside_figures(self) -> tuple[Mapping[str, Stated], ...]:
         """The same of the outputs that have figures."""
         pairs = zip(self.outputs, self.stated, strict=False)  # a file that cannot be read states nothing at all
-        return tuple(each for output, each in pairs if not output.problem)
+        return tuple(statement for output, statement in pairs if not output.problem)
 
 
 def import_file(path: Path, *, results: Path = RESULTS) -> Path:
@@ -60,16 +59,16 @@ def import_file(path: Path, *, results: Path = RESULTS) -> Path:
     return _import({"name": path.stem, **raw}, path.parent, where=path_text(path), results=results, below=True)
 
 
-def import_patterns(raw: Mapping[str, Any], *, results: Path = RESULTS) -> Path:
+def import_patterns(raw: Mapping[str, object], *, results: Path = RESULTS) -> Path:
     """Import what the keys of an import file say, file names relative to the current directory: the person who types
     them may name logs anywhere."""
     return _import({"name": "logs", **raw}, Path(), where="import", results=results)
 
 
-def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, below: bool = False) -> Path:
+def _import(raw: Mapping[str, object], base: Path, *, where: str, results: Path, below: bool = False) -> Path:
     file = read_import(raw, where=where)
-    found = partial(_found_below, where=f"{where}: files") if below else _found
-    files = {name: path for source in sources(file) for name, path in found(source, base)}
+    find_files = partial(_matches_below, where=f"{where}: files") if below else _matches
+    files = {name: path for source in sources(file) for name, path in find_files(source, base)}
     whole = layout(file, files, where=where)
     reads = [_read(log, files[log.name]) for log in whole.logs]
     import_claims.check(file, [CheckedLog(read.log, read.stated) for read in reads], where=where)
@@ -88,16 +87,16 @@ def _import(raw: Mapping[str, Any], base: Path, *, where: str, results: Path, be
     return writer.keep_imported(run, results=results)
 
 
-def _found_below(source: Source, base: Path, where: str) -> Iterator[tuple[str, Path]]:
+def _matches_below(source: Source, base: Path, where: str) -> Iterator[tuple[str, Path]]:
     """Yield the same of an import file, without hidden files. Raises StoreError for a pattern or a link that leads out
     of its directory."""
     plain_files.check_below(source.pattern, where)
-    for name, _ in _found(source, base):
+    for name, _ in _matches(source, base):
         if not any(part.startswith(".") for part in name.split("/")):
             yield name, plain_files.resolved_below(base, name, where)
 
 
-def _found(source: Source, base: Path) -> Iterator[tuple[str, Path]]:
+def _matches(source: Source, base: Path) -> Iterator[tuple[str, Path]]:
     """Yield files that a pattern may fit, by the name that the pattern would have for them."""
     root, start = source.root, base / source.root
     rest = source.glob if root == "." else source.glob[len(root.rstrip("/")) + 1 :]
@@ -116,7 +115,7 @@ def _read(log: LogFile, path: Path) -> _Read:
     except ParseError as error:
         _check_tool(tool, text, log.name)
         return _Read(log, data, [Output(part=Part(text=text, line=1), form="", problem=error)], ())
-    return _Read(log, data, outputs, tuple(_stated(tool, text, outputs)))
+    return _Read(log, data, outputs, tuple(_statements(tool, text, outputs)))
 
 
 def _check_size(path: Path, where: str, error: type[MountlabError]) -> None:
@@ -137,13 +136,13 @@ def _check_tool(tool: str, text: str, where: str) -> None:
         )
 
 
-def _stated(tool: str, text: str, outputs: Sequence[Output]) -> Iterator[Mapping[str, Stated]]:
+def _statements(tool: str, text: str, outputs: Sequence[Output]) -> Iterator[Mapping[str, Stated]]:
     """Yield what each output states. One that is refused for its amount alone states the size of its blocks all the
     same."""
     whole = read_log(tool, text) if any(output.problem for output in outputs) else outputs
     for output, alone in zip(outputs, whole, strict=True):
-        found = {**stated(tool, alone), **_version(alone)}
-        yield {name: each for name, each in found.items() if not (output.problem and name == "count")}
+        statements = {**stated(tool, alone), **_version(alone)}
+        yield {name: statement for name, statement in statements.items() if not (output.problem and name == "count")}
 
 
 def _version(output: Output) -> dict[str, Stated]:
@@ -162,16 +161,16 @@ def _sweep(whole: Layout, reads: list[_Read], where: str) -> Sweep:
     return whole.sweep(repeats=last, metrics=_answer_metrics(rows))
 
 
-def _check_metrics(named: list[str], rows: list[Measurement], where: str) -> None:
+def _check_metrics(names: list[str], rows: list[Measurement], where: str) -> None:
     """An answer about what no log tells would be empty. Logs that all failed say so themselves."""
-    found = dict.fromkeys(row.metric for row in rows)
-    missing = [name for name in named if name not in found]
+    metrics = dict.fromkeys(row.metric for row in rows)
+    missing = [name for name in names if name not in metrics]
     if rows and missing:
         raise ParameterError(
             "a metric that no log has",
             where=where,
             got=missing[0],
-            allowed=", ".join(found),
+            allowed=", ".join(metrics),
             next_step="name one of those that the logs have, or none",
         )
 
@@ -189,10 +188,10 @@ def _trials(reads: list[_Read]) -> Iterator[tuple[Trial, Mapping[str, bytes]]]:
     logs = [read.log for read in reads]
     first = blocks(logs, {read.log.name: len(read.outputs) for read in reads})
     placed = [(first[read.log.name] + n, read, output) for read in reads for n, output in enumerate(read.outputs)]
-    for seq, (block, read, output) in enumerate(sorted(placed, key=lambda each: each[0]), start=1):
+    for seq, (block, read, output) in enumerate(sorted(placed, key=lambda place: place[0]), start=1):
         source = {"file": read.log.name, "line": output.part.line, "form": output.form}
-        kept = {"log.txt": original(read.data, output.part), "source.json": json.dumps(source, indent=1).encode()}
-        yield _trial(f"t{seq:04d}", block, read.log, output.problem), kept
+        raw = {"log.txt": original(read.data, output.part), "source.json": json.dumps(source, indent=1).encode()}
+        yield _trial(f"t{seq:04d}", block, read.log, output.problem), raw
 
 
 def _trial(trial_id: str, block: int, log: LogFile, problem: MountlabError | None) -> Trial:
@@ -215,13 +214,13 @@ def _trial(trial_id: str, block: int, log: LogFile, problem: MountlabError | Non
 
 def _programs(reads: list[_Read]) -> dict[str, InstalledProgram]:
     """Return the versions that the logs tell of their tools; where they tell several, all of them."""
-    found: dict[str, dict[str, None]] = {}
+    forms: dict[str, dict[str, None]] = {}
     for read in reads:
         for output in read.outputs:
-            found.setdefault(read.log.workload.tool, {})[output.form.partition(" of ")[2] or output.form] = None
+            forms.setdefault(read.log.workload.tool, {})[output.form.partition(" of ")[2] or output.form] = None
     return {
         tool: InstalledProgram(version=", ".join(filter(None, forms)), path="not known")
-        for tool, forms in found.items()
+        for tool, forms in forms.items()
     }
 
 

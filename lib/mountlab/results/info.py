@@ -77,11 +77,11 @@ def read_verdicts(path: Path) -> dict[str, int]:
 def runs_below(results: Path = RESULTS) -> list[tuple[Path, RunInfo]]:
     """Return runs below a directory with their run.json, the newest first; what is no run is passed
     over."""
-    found = []
+    runs = []
     for file in results.glob("[!.]*/run.json"):
         with suppress(StoreError):
-            found.append((file.parent, read_info(file.parent)))
-    return sorted(found, key=lambda run: run[1].created_at, reverse=True)
+            runs.append((file.parent, read_info(file.parent)))
+    return sorted(runs, key=lambda run: run[1].created_at, reverse=True)
 
 
 def read_sweep(path: Path) -> Resolved:
@@ -109,9 +109,9 @@ def check_plugins(path: Path, info: RunInfo) -> None:
     for used in info.plugins:
         missing = [
             f"{word} {name}"
-            for kind, word, known in (("tools", "tool", TOOLS), ("filesystems", "file system", FAMILIES))
+            for kind, word, names in (("tools", "tool", TOOLS), ("filesystems", "file system", FAMILIES))
             for name in used.parts.get(kind, ())
-            if name not in known
+            if name not in names
         ]
         if missing:
             raise StoreError(
@@ -140,8 +140,8 @@ def read_excluded(path: Path, journal: Sequence[Trial]) -> dict[str, ExclusionFi
     if not file.exists():
         return {}
     text = read_text(file, "list of excluded trials", "write `exclude:` with a line `TRIAL: reason` for each")
-    known: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
-    return parse_excluded(parse_yaml(text, where=path_text(file)), known, where=path_text(file))
+    statuses: dict[str, str] = {trial.trial_id: trial.status for trial in journal}
+    return parse_excluded(parse_yaml(text, where=path_text(file)), statuses, where=path_text(file))
 
 
 def without_excluded(path: Path, journal: list[Trial]) -> list[Trial]:

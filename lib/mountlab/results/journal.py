@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -52,11 +51,11 @@ def read_journal(run: Path) -> list[Trial]:
 
 def read_checked(run: Path) -> Journal:
     """Return a journal that follows its chain. Raises as `read_journal` does."""
-    found = read_as_it_is(run)
-    problems = altered(run, found)
+    journal = read_as_it_is(run)
+    problems = altered(run, journal)
     what = INFO if problems and problems[0].where.endswith(INFO) else "the journal"
     refuse_altered(problems, path_text(run), what, allowed="what Mountlab wrote")
-    return found
+    return journal
 
 
 def read_as_it_is(run: Path) -> Journal:
@@ -66,12 +65,12 @@ def read_as_it_is(run: Path) -> Journal:
     lines = whole_lines(file)
     rows = [_row(file, number, line) for number, line in enumerate(lines, start=1)]
     trials = [_trial(file, number, row) for number, row in enumerate(rows, start=1)]
-    seen: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     for number, trial in enumerate(trials, start=1):
-        if first := seen.get(trial.trial_id):
+        if first := first_lines.get(trial.trial_id):
             got = f"{trial.trial_id} in lines {first} and {number}"
             raise _damaged(file, first, got, "a trial is in the journal twice")
-        seen[trial.trial_id] = number
+        first_lines[trial.trial_id] = number
     raw = {trial.trial_id: str(row[chain.RAW]) for trial, row in zip(trials, rows, strict=True) if chain.RAW in row}
     record = read_unchecked(run)
     return Journal(trials, raw, lines, record, chain.follow(lines, chain.anchor(record)))
@@ -81,25 +80,26 @@ def altered(run: Path, journal: Journal) -> list[Problem]:
     """Return where a journal was altered, and what is wrong there; nothing where it follows its chain."""
     record = journal.record
     if chain.KEY in record and record[chain.KEY] != chain.fixed(record):
-        said = "the parameters, the facts or another part that never changes differ from what the run began with"
-        return [Problem(path_text(run / INFO), said)]
+        what = "the parameters, the facts or another part that never changes differ from what the run began with"
+        return [Problem(path_text(run / INFO), what)]
     file = path_text(run / FILE)
     why = "this line was changed, or lines before it were added, removed or moved"
-    found = [
-        Problem(f"{file}, line {number}", f"{_named(journal, number)} does not follow from the line before it: {why}")
-        for number in journal.followed.broken
-    ]
+    problems = []
+    for number in journal.followed.broken:
+        name = journal.trials[number - 1].trial_id if number <= len(journal.trials) else "its end"
+        what = f"{name} does not follow from the line before it: {why}"
+        problems.append(Problem(f"{file}, line {number}", what))
     if count := journal.followed.missing:
-        found.append(Problem(f"{file}, line {len(journal.lines)}", f"lines are missing after the last one: {count}"))
-    return found
+        problems.append(Problem(f"{file}, line {len(journal.lines)}", f"lines are missing after the last one: {count}"))
+    return problems
 
 
 def append(run: Path, trial: Trial, *, raw: str, before: str) -> str:
     """Add a trial, and return the hash of its line. `raw`: the digest of its raw output; `before`: the hash that its
     line follows. Raises KeepError where the disk does not take it; then it is not in the journal."""
-    line, found = chain.chained(row_of(trial, raw), before)
+    line, digest = chain.chained(row_of(trial, raw), before)
     append_line(run / FILE, line + b"\n")
-    return found
+    return digest
 
 
 def row_of(trial: Trial, raw: str) -> dict[str, Any]:
@@ -137,37 +137,28 @@ def _whole(data: bytes) -> bytes:
     return data[:last] if _NUL in data[last:end] else data[:end]
 
 
-def _named(journal: Journal, number: int) -> str:
-    return journal.trials[number - 1].trial_id if number <= len(journal.trials) else "its end"
-
-
 def _row(file: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        read = json.loads(line.decode())
+        row = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise _damaged(file, number, str(error)) from error
-    if not isinstance(read, dict):
-        raise _damaged(file, number, repr(type(read).__name__))
-    return read
+    if not isinstance(row, dict):
+        raise _damaged(file, number, repr(type(row).__name__))
+    return row
 
 
 def _trial(file: Path, number: int, row: dict[str, Any]) -> Trial:
-    said = {key: value for key, value in row.items() if key not in (chain.KEY, chain.RAW)}
+    values = {key: value for key, value in row.items() if key not in (chain.KEY, chain.RAW)}
     try:
-        trial = Trial(**{**said, "elapsed_s": math.nan if row.get("elapsed_s") is None else row["elapsed_s"]})
+        trial = Trial(**{**values, "elapsed_s": math.nan if row.get("elapsed_s") is None else row["elapsed_s"]})
     except TypeError as error:
         raise _damaged(file, number, str(error)) from error
-    if wrong := next(_wrong(trial), ""):
-        raise _damaged(file, number, wrong)
-    return trial
-
-
-def _wrong(trial: Trial) -> Iterator[str]:
-    """Yield what no trial of ours would say."""
-    values: dict[str, Any] = asdict(trial)
-    yield from (f"{name}: {values[name]!r} is no text" for name in _TEXTS if not isinstance(values[name], str))
+    for name in _TEXTS:
+        if not isinstance(getattr(trial, name), str):
+            raise _damaged(file, number, f"{name}: {getattr(trial, name)!r} is no text")
     if trial.status not in _STATUSES:
-        yield f"status: {trial.status!r}"
+        raise _damaged(file, number, f"status: {trial.status!r}")
+    return trial
 
 
 def _damaged(file: Path, number: int, got: str, what: str = "a line of the journal is not a trial") -> StoreError:

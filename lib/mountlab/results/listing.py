@@ -39,8 +39,8 @@ def entries(results: Path) -> list[IndexEntry]:
 def runs(results: Path) -> list[Path]:
     """Return the directory of every run that the index lists, be it a damaged one. Those in bundles are not among
     them."""
-    found = _below(results, 1) if results.is_dir() else ()
-    return [path for path, names in found if "entry.json" not in names]
+    directories = _below(results, 1) if results.is_dir() else ()
+    return [path for path, names in directories if "entry.json" not in names]
 
 
 def _below(directory: Path, depth: int) -> Iterator[tuple[Path, set[str]]]:
@@ -48,29 +48,29 @@ def _below(directory: Path, depth: int) -> Iterator[tuple[Path, set[str]]]:
     for path in sorted(directory.iterdir()):
         if path.name.startswith(".") or not path.is_dir():
             continue
-        names = {each.name for each in _listed(path)}
+        names = _names_in(path)
         if "entry.json" in names or names & set(OF_A_RUN):
             yield path, names
         elif depth < _DEEPEST and not path.is_symlink():
             yield from _below(path, depth + 1)
 
 
-def _listed(path: Path) -> list[Path]:
+def _names_in(path: Path) -> set[str]:
     try:
-        return list(path.iterdir())
+        return {file.name for file in path.iterdir()}
     except PermissionError:
-        return [path / "run.json"]  # reading it raises the error that names the reason
+        return {"run.json"}  # reading it raises the error that names the reason
 
 
 def _entry(path: Path, results: Path, names: set[str]) -> IndexEntry:
-    shown = str(path.relative_to(results))
+    name = str(path.relative_to(results))
     try:
         if "entry.json" in names:
-            return _of_json(path, shown)
-        return _of_run(path, shown, has_page=PAGE in names)
+            return _of_json(path, name)
+        return _of_run(path, name, has_page=PAGE in names)
     except DAMAGE as error:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        return IndexEntry(path=shown, created_at=changed, problem=reason(error))
+        return IndexEntry(path=name, created_at=changed, problem=reason(error))
 
 
 def reason(error: BaseException) -> str:
@@ -80,21 +80,21 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {in_one_line(str(error))}"
 
 
-def _of_json(path: Path, shown: str) -> IndexEntry:
-    entry = entry_of_json(shown, json.loads((path / "entry.json").read_text(encoding="utf-8")))
+def _of_json(path: Path, name: str) -> IndexEntry:
+    entry = entry_of_json(name, json.loads((path / "entry.json").read_text(encoding="utf-8")))
     page = (path / entry.page).resolve()
     if not (entry.page and page.is_file() and page.is_relative_to(path.resolve())):
         raise FileNotFoundError(f"the page that entry.json names is not there: {entry.page!r}")
     return entry
 
 
-def _of_run(path: Path, shown: str, *, has_page: bool) -> IndexEntry:
+def _of_run(path: Path, name: str, *, has_page: bool) -> IndexEntry:
     info = read_info(path)
     altered.refuse_altered(path, info)
     comparisons = _rows(path, "comparisons.csv")
     verb = "resume" if comparisons is None and info.status != "complete" else "report"
     page = {"page": PAGE} if has_page else {"next_step": f"make {verb} RUN={disk.path_text(path)}"}
-    return entry_of_run(shown, info, comparisons, _rows(path, "caveats.csv") or (), **page)
+    return entry_of_run(name, info, comparisons, _rows(path, "caveats.csv") or (), **page)
 
 
 def _rows(path: Path, name: str) -> list[CsvRow] | None:

@@ -64,11 +64,11 @@ def this_process() -> Holder:
 
 def holder(directory: Path) -> Holder | None:
     """Return the process that writes to a directory now, or may: one of another machine is believed. None for none."""
-    found = _read(directory / FILE)
-    if found is None or found.state == "unknown":
-        return found
+    owner = _read(directory / FILE)
+    if owner is None or owner.state == "unknown":
+        return owner
     locked = _is_locked(directory / FILE)
-    return found if locked or (locked is None and found.state != "gone") else None
+    return owner if locked or (locked is None and owner.state != "gone") else None
 
 
 def _is_locked(file: Path) -> bool | None:
@@ -97,7 +97,7 @@ def held(directory: Path, *, what: str, name: str = FILE, wait_s: float = 0.0) -
     written.
     """
     file = directory / name
-    handle = _taken(file, what, wait_s)
+    handle = _acquire(file, what, wait_s)
     try:
         with disk_errors(file):
             os.ftruncate(handle, 0)
@@ -158,20 +158,20 @@ def _sweep(file: Path) -> None:
     handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        left = _read(file)
+        owner = _read(file)
         # The kernel's lock is known in all PID namespaces: one in another that does not hold it is gone.
-        if (left is None or left.state in ("gone", "hidden")) and _is_still(handle, file):
+        if (owner is None or owner.state in ("gone", "hidden")) and _is_still(handle, file):
             os.unlink(file)
     finally:
         os.close(handle)
 
 
-def _taken(file: Path, what: str, wait_s: float) -> int:
+def _acquire(file: Path, what: str, wait_s: float) -> int:
     """Return a handle of the file, locked."""
     until = time.monotonic() + wait_s
     while True:
         try:
-            handle = _tried(file, what, careful=not wait_s)
+            handle = _try_acquire(file, what, careful=not wait_s)
         except RunInUse:
             if time.monotonic() >= until:
                 raise
@@ -181,7 +181,7 @@ def _taken(file: Path, what: str, wait_s: float) -> int:
             return handle
 
 
-def _tried(file: Path, what: str, *, careful: bool) -> int | None:
+def _try_acquire(file: Path, what: str, *, careful: bool) -> int | None:
     """None where its last owner has removed the file meanwhile: then another file has its name, or will."""
     with disk_errors(file):
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from mountlab.core.disk import ROOT, path_text
 from mountlab.core.errors import StoreError, did_you_mean
@@ -41,10 +40,10 @@ def read_text(path: Path, what: str, next_step: str) -> str:
         ) from error
 
 
-def load_sweep(given: Path | str, overrides: Mapping[str, Any] | None = None) -> Resolved:
+def load_sweep(name: Path | str, overrides: Mapping[str, object] | None = None) -> Resolved:
     """Return the sweep of a YAML file, named as for `sweep_path`, overrides applied. Raises StoreError or
     ParameterError."""
-    path = sweep_path(given)
+    path = sweep_path(name)
     text = read_text(path, "sweep file", _nearest(path.stem, sweep_names(), "params/sweeps"))
     where, read = path_text(path), reader_in(path.parent)
 
@@ -54,22 +53,22 @@ def load_sweep(given: Path | str, overrides: Mapping[str, Any] | None = None) ->
     return read_all(text, resolved, where=where, overrides=overrides)
 
 
-def sweep_path(given: Path | str) -> Path:
+def sweep_path(name: Path | str) -> Path:
     """Return the file of a sweep: the name of one in params/sweeps, without .yml, or a path from here or from the
     repository."""
-    return _file_of(given, SWEEPS)
+    return _file_of(name, SWEEPS)
 
 
-def batch_path(given: Path | str) -> Path:
+def batch_path(name: Path | str) -> Path:
     """Return the file of a batch: the name of one in params/batches, or a path, as for a sweep."""
-    return _file_of(given, BATCHES)
+    return _file_of(name, BATCHES)
 
 
-def _file_of(given: Path | str, folder: str) -> Path:
-    path = Path(given)
-    named = PARAMS / folder / f"{path}.yml"
+def _file_of(name: Path | str, folder: str) -> Path:
+    path = Path(name)
+    file = PARAMS / folder / f"{path}.yml"
     is_name = len(path.parts) == 1 and path.suffix not in (".yml", ".yaml") and not path.exists()
-    return named if named.is_file() or is_name else found(path)
+    return file if file.is_file() or is_name else locate(path)
 
 
 def sweep_names() -> list[str]:
@@ -87,8 +86,8 @@ def _names_below(folder: str) -> list[str]:
     return sorted(str(path.relative_to(place).with_suffix("")) for path in place.rglob("*.yml"))
 
 
-def _nearest(name: str, known: Sequence[str], place: str) -> str:
-    return did_you_mean(name, known) or f"name one of {place}: {', '.join(known)}"
+def _nearest(name: str, names: Sequence[str], place: str) -> str:
+    return did_you_mean(name, names) or f"name one of {place}: {', '.join(names)}"
 
 
 def reader_in(directory: Path) -> Callable[[str, str], str]:
@@ -124,6 +123,6 @@ def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
     ]
 
 
-def found(path: Path | str) -> Path:
+def locate(path: Path | str) -> Path:
     """Return a path that a person gave: from here where it is there, else from the repository."""
     return Path(path) if Path(path).exists() else ROOT / path

@@ -20,11 +20,11 @@ _BELOW = "a file in the directory of that parameter file or below it; no part of
 def check_text(path: Path, where: str) -> None:
     """Raise StoreError for what is not a file, or too large for a text that people write. Links are followed: the path
     is the user's. OSError where there is nothing."""
-    found = path.stat()
-    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        raise StoreError("not a file", where=where, got=stat.filemode(found.st_mode), allowed="a plain file")
-    if found.st_size > LARGEST_TEXT:
-        raise StoreError("too large to be read", where=where, got=f"{found.st_size} B", allowed=f"{LARGEST_TEXT} B")
+    status = path.stat()
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise StoreError("not a file", where=where, got=stat.filemode(status.st_mode), allowed="a plain file")
+    if status.st_size > LARGEST_TEXT:
+        raise StoreError("too large to be read", where=where, got=f"{status.st_size} B", allowed=f"{LARGEST_TEXT} B")
 
 
 def check_below(name: str, where: str) -> None:
@@ -47,10 +47,10 @@ def resolved_below(directory: Path, name: str, where: str) -> Path:
     a link."""
     check_below(name, where)
     try:
-        found = (directory / name).resolve()
+        path = (directory / name).resolve()
     except (OSError, RuntimeError, ValueError) as error:  # too long, no text, or links in a circle
         raise StoreError("the name of a file leads nowhere", where=where, got=repr(name)[:300]) from error
-    if not found.is_relative_to(directory.resolve()):
+    if not path.is_relative_to(directory.resolve()):
         raise StoreError(
             "a link leads out of the directory of the parameter file",
             where=where,
@@ -58,7 +58,7 @@ def resolved_below(directory: Path, name: str, where: str) -> Path:
             allowed=_BELOW,
             next_step="copy the file there",
         )
-    return found
+    return path
 
 
 def read_below(directory: Path, name: str, where: str) -> str:

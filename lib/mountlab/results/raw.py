@@ -90,16 +90,16 @@ def record_of(
             damaged[name] = str(error)
             return otherwise
 
-    known = output.files if output else {}
+    decoded_files = output.files if output else {}
     texts = {
-        name: known[name] if name in known else data.decode(errors="replace")
+        name: decoded_files[name] if name in decoded_files else data.decode(errors="replace")
         for name, data in files.items()
         if not name.endswith(COMPRESSED)
     }
     logs, bandwidth = part("series", lambda: read_series(texts), list[Series]()), list[Series]()
     if trial.tool == "fio" and trial.status == "ok":
         whole = {name: text for name, text in texts.items() if name.startswith(f"{PREFIX}_bw.")}
-        bandwidth = read_series(whole) if damaged else [each for each in logs if each.metric.endswith("_bandwidth")]
+        bandwidth = read_series(whole) if damaged else [log for log in logs if log.metric.endswith("_bandwidth")]
     histograms: Mapping[str, Histogram] = {}
     if trial.status == "ok" and FIO_REPORT in texts:  # another tool may have run fio
         report = output.decoded.get(FIO_REPORT) if output else None
@@ -134,23 +134,19 @@ def measured_rows(
     raw: Path, journal: Sequence[Trial], sweep: Sweep, records: Mapping[str, TrialRecord]
 ) -> Iterator[tuple[Trial, Measurement]]:
     """Yield the figures of the trials that are ok, and of their mounts."""
-    first, timed = _first_cells(journal, sweep), set[str]()
+    ok = {trial.cell for trial in journal if trial.status == "ok" and not trial.diagnostic}
+    # Of each file system the cell with the first workload of the sweep that it takes.
+    first = {cell.filesystem.name: cell.id for cell in reversed(sweep.cells) if cell.id in ok}.values()
+    timed = set[str]()
     for trial in journal:
         if trial.status == "ok":
             yield from ((trial, row) for row in records[trial.trial_id].measurements)
             if trial.cell in first and trial.mount not in timed:
                 timed.add(trial.mount)
-                yield from ((trial, row) for row in _made(raw / trial.mount))
+                yield from ((trial, row) for row in _mount_times(raw / trial.mount))
 
 
-def _first_cells(journal: Sequence[Trial], sweep: Sweep) -> set[str]:
-    """Of each file system, the cell with the first workload of the sweep that it takes."""
-    ok = {trial.cell for trial in journal if trial.status == "ok" and not trial.diagnostic}
-    cells = {cell.filesystem.name: cell.id for cell in reversed(sweep.cells) if cell.id in ok}
-    return set(cells.values())
-
-
-def _made(mount: Path) -> Iterator[Measurement]:
+def _mount_times(mount: Path) -> Iterator[Measurement]:
     """Yield how long the file system took to make and to mount. These figures belong to a mount, not to a workload:
     they stand with the first workload of the sweep, once for each mount."""
     for file, metric in TIMED_FILES:
@@ -163,8 +159,8 @@ def _made(mount: Path) -> Iterator[Measurement]:
 
 def control_of(raw: Path, fs: Filesystem) -> dict[str, str] | None:
     """Return the evidence of the same file system made without options, where the run has it."""
-    made = [raw / control for control in control_ids(fs.name)]
-    return control_files(*(text_files(each) if (each / "evidence.txt").exists() else None for each in made))
+    controls = [raw / control for control in control_ids(fs.name)]
+    return control_files(*(text_files(path) if (path / "evidence.txt").exists() else None for path in controls))
 
 
 def text_files(directory: Path) -> dict[str, str]:
@@ -192,8 +188,8 @@ def _argv(text: str) -> tuple[str, ...]:
         words = json.loads(text)
     except (ValueError, RecursionError):
         return ()
-    known = isinstance(words, list) and all(isinstance(word, str) for word in words)
-    return tuple(words) if known else ()
+    is_argv = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return tuple(words) if is_argv else ()
 
 
 def read_setups(raw: Path, mounts: Mapping[str, str]) -> list[Setup]:

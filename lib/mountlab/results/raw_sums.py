@@ -68,14 +68,14 @@ def altered_mounts(raw: Path, names: Iterable[str], accepted: Mapping[str, str])
             yield Problem(path_text(directory / file), what, name)
 
 
-def refuse_altered(found: Sequence[Problem], run: str, what: str, *, allowed: str, or_else: str = "") -> None:
+def refuse_altered(problems: Sequence[Problem], run: str, what: str, *, allowed: str, or_else: str = "") -> None:
     """Raise AlteredError for the first problem, where there is one. `or_else`: a way on without accepting it."""
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise AlteredError(
             f"{what} was altered after it was written",
-            where=found[0].where,
-            got=found[0].what + more,
+            where=problems[0].where,
+            got=problems[0].what + more,
             allowed=allowed,
             next_step=f"bring it back from a copy or a bundle. {or_else}Or accept the run as it is now; its reports "
             f"will say so: {ACCEPT.format(run=run)}",
@@ -84,7 +84,7 @@ def refuse_altered(found: Sequence[Problem], run: str, what: str, *, allowed: st
 
 def _differing(directory: Path, sums: dict[str, str]) -> list[str]:
     """Return names of files that are not as the file of checksums says; that file itself where it cannot be read."""
-    sums = {name: each for name, each in sums.items() if name != MANIFEST}
+    sums = {name: digest for name, digest in sums.items() if name != MANIFEST}
     try:
         expected = read_manifest(read_plain(directory / MANIFEST).decode())
     except (OSError, ValueError, StoreError):
@@ -94,7 +94,7 @@ def _differing(directory: Path, sums: dict[str, str]) -> list[str]:
 
 def on_disk(directory: Path) -> dict[str, str]:
     """SHA-256 of every file below a directory, by its name there."""
-    found: dict[str, str] = {}
+    sums: dict[str, str] = {}
     top, pending = str(directory), [""]
     while pending:
         below = pending.pop()
@@ -104,5 +104,5 @@ def on_disk(directory: Path) -> dict[str, str]:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(f"{name}/")
                 else:
-                    found[name] = sha256(read_plain(entry.path)).hexdigest()
-    return found
+                    sums[name] = sha256(read_plain(entry.path)).hexdigest()
+    return sums

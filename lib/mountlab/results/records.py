@@ -50,15 +50,15 @@ def made_from(journal: Journal) -> dict[str, str]:
     }
 
 
-def as_parquet(records: Mapping[str, TrialRecord], made: Mapping[str, str]) -> bytes:
-    """Return the file. `made`: as `made_from` says; a trial that is not in it has no row."""
+def as_parquet(records: Mapping[str, TrialRecord], digests: Mapping[str, str]) -> bytes:
+    """Return the file. `digests`: as `made_from` says; a trial that is not in it has no row."""
     import pyarrow as pa
     from pyarrow import parquet
 
     rows = [
-        (name, made[name], _record().dump_json(record, exclude={"detail", "device"}), record.detail)
+        (name, digests[name], _record().dump_json(record, exclude={"detail", "device"}), record.detail)
         for name, record in records.items()
-        if name in made
+        if name in digests
     ]
     columns = zip(*rows, strict=True) if rows else ((), (), (), ())
     types = (("trial_id", pa.string()), ("made_from", pa.string()), ("record", pa.binary()), ("detail", pa.binary()))
@@ -68,7 +68,7 @@ def as_parquet(records: Mapping[str, TrialRecord], made: Mapping[str, str]) -> b
     return whole.getvalue()
 
 
-def kept(run: Path, made: Mapping[str, str]) -> dict[str, TrialRecord]:
+def read_kept(run: Path, digests: Mapping[str, str]) -> dict[str, TrialRecord]:
     """Return the records in the file that hold now, by trial; none where the file is missing or damaged."""
     try:
         seal, data = derived.read(run), read_plain(run / FILE, LARGEST)
@@ -83,7 +83,7 @@ def kept(run: Path, made: Mapping[str, str]) -> dict[str, TrialRecord]:
         return {
             name: replace(_record().validate_json(text), detail=detail)
             for name, digest, text, detail in rows
-            if made.get(name) == digest
+            if digests.get(name) == digest
         }
     except (*derived.DAMAGE, LookupError):
         return {}

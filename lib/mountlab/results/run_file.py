@@ -43,16 +43,16 @@ def read_record(path: Path) -> dict[str, Any]:
     """
     text, where = _text(path), path_text(path / FILE)
     try:
-        read: Any = json.loads(text)
+        content: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StoreError("run.json is not whole", where=where, got=str(error)) from error
-    record: dict[str, Any] = read if isinstance(read, dict) else {}
+    record: dict[str, Any] = content if isinstance(content, dict) else {}
     if missing := _NEEDED - record.keys():
         raise StoreError("not a run of Mountlab's", where=where, got=f"no {', '.join(sorted(missing))}")
     check_record(record, where)
     if record["schema"] > SCHEMA:
-        got, allowed = f"schema {record['schema']}", f"up to {SCHEMA}"
-        raise StoreError("written by a later Mountlab", where=path_text(path), got=got, allowed=allowed)
+        got, newest = f"schema {record['schema']}", f"up to {SCHEMA}"
+        raise StoreError("written by a later Mountlab", where=path_text(path), got=got, allowed=newest)
     for entry in record.get(chain.EXTENSIONS, ()):
         check_extension(entry, f"{where}: {chain.EXTENSIONS}")
     for entry in record.get(chain.EXPLAINED, ()):

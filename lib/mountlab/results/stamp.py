@@ -81,12 +81,12 @@ def stamped(frame: pd.DataFrame, stamp: Stamp) -> bytes:
 
     types = None if len(frame) else figure_types(pa.large_string())  # what has no rows tells no types
     table = pa.Table.from_pandas(frame, schema=types, preserve_index=False)
-    said = {
+    content = {
         "truth": dict(stamp.truth),
-        "answers": {key: list(each) for key, each in stamp.answers.items()},
+        "answers": {key: list(metrics) for key, metrics in stamp.answers.items()},
         "figures": stamp.figures,
     }
-    metadata = {**(table.schema.metadata or {}), _KEY: json.dumps(said).encode()}
+    metadata = {**(table.schema.metadata or {}), _KEY: json.dumps(content).encode()}
     whole = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(metadata), whole, write_page_checksum=True)
     return whole.getvalue()
@@ -101,13 +101,13 @@ def read_stamped(data: bytes) -> tuple[Any, Stamp | None]:
 
     file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=_REPEATED, page_checksum_verification=True)
     table = file.read(use_threads=False)
-    said = (table.schema.metadata or {}).get(_KEY)
+    text = (table.schema.metadata or {}).get(_KEY)
     if not table.num_rows:
         table = figure_types(pa.dictionary(pa.int32(), pa.string())).empty_table()
-    if said is None:
+    if text is None:
         return table, None
-    read = json.loads(said)
+    content = json.loads(text)
     try:
-        return table, Stamp(dict(read["truth"]), dict(read["answers"]), int(read["figures"]))
+        return table, Stamp(dict(content["truth"]), dict(content["answers"]), int(content["figures"]))
     except (LookupError, TypeError) as error:
-        raise ValueError(f"not a stamp: {said[:200]!r}") from error
+        raise ValueError(f"not a stamp: {text[:200]!r}") from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -119,13 +119,13 @@ class Run(Shown):
     @cached_property
     def why(self) -> Why:
         """What its diagnostic trials explain, as tidy frames; no rows where it has none."""
-        known = None if self.from_raw else why_files.kept(self.path, self.truth)
-        return why_files.read_why(self.path, self._traced, self.measurements) if known is None else known
+        frames = None if self.from_raw else why_files.read_kept(self.path, self.truth)
+        return why_files.read_why(self.path, self._traced, self.measurements) if frames is None else frames
 
     def explained(self) -> dict[str, Explained]:
         """Return trial id to what its trace explains, of the diagnostic trials; read from the traces."""
         raw = self.path / "raw"
-        return {each.trial_id: why_files.explained_of(raw, each, self.measurements) for each in self._traced}
+        return {trial.trial_id: why_files.explained_of(raw, trial, self.measurements) for trial in self._traced}
 
     @property
     def _traced(self) -> list[Trial]:
@@ -176,10 +176,11 @@ class Run(Shown):
         For the shape of the distribution; intervals are made of trials, never of I/Os. Empty where no histogram was
         kept (another tool, logs from elsewhere without json+). Raises StoreError for a cell that the run does not have.
         """
-        if cell not in {each.id for each in self.sweep.cells}:
-            allowed = ", ".join(each.id for each in self.sweep.cells)
-            raise StoreError("the run has no such cell", where=path_text(self.path), got=repr(cell), allowed=allowed)
-        return {place: merge(each) for place, each in self._histograms.get(cell, {}).items()}
+        cells = dict.fromkeys(one.id for one in self.sweep.cells)
+        if cell not in cells:
+            got, allowed = repr(cell), ", ".join(cells)
+            raise StoreError("the run has no such cell", where=path_text(self.path), got=got, allowed=allowed)
+        return {place: merge(histograms) for place, histograms in self._histograms.get(cell, {}).items()}
 
     def inside(self, trial_id: str) -> Inside:
         """Return what the tool of a trial logged over time, and the counters of the box meanwhile; read when it is
@@ -213,12 +214,12 @@ class Run(Shown):
     @cached_property
     def _histograms(self) -> dict[str, dict[str, list[Histogram]]]:
         """Cell to place to the histogram of each counted trial, its jobs together."""
-        found: dict[str, dict[str, list[Histogram]]] = {}
+        histograms: dict[str, dict[str, list[Histogram]]] = {}
         counted = self.trials[(self.trials["status"] == "ok") & ~self.trials["warmup"].astype(bool)]
         for trial_id, cell in zip(counted["trial_id"], counted["cell"], strict=True):
             for place, histogram in self._detail(trial_id, "histograms").histograms.items():
-                found.setdefault(cell, {}).setdefault(place, []).append(histogram)
-        return found
+                histograms.setdefault(cell, {}).setdefault(place, []).append(histogram)
+        return histograms
 
     def _detail(self, trial_id: str, part: str) -> TrialDetail:
         record = self.all_records[trial_id]
@@ -228,9 +229,9 @@ class Run(Shown):
 
 def doubts_of_mount(run: Run, filesystem: str) -> list[str]:
     """Return what speaks against mounting it again in the same way. Raises StoreError where the run never could."""
-    own = run.trials[run.trials["filesystem"] == filesystem]
-    if not (own["status"] == "ok").any():
-        reason = in_one_line(str(own.iloc[0]["reason"])) if len(own) else "it was not measured"
+    rows = run.trials[run.trials["filesystem"] == filesystem]
+    if not (rows["status"] == "ok").any():
+        reason = in_one_line(str(rows.iloc[0]["reason"])) if len(rows) else "it was not measured"
         raise StoreError(
             f"{filesystem} never worked in this run",
             where=path_text(run.path),
@@ -257,11 +258,11 @@ def load_run(path: Path | str, *, as_it_is: bool = False) -> Run:
     return run
 
 
-def read_run(path: Path, known: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False) -> Run:
-    """Read a run, without a warning of derived files that were altered. `known`: records of its trials by the process
-    that has measured them; {}: all is made from the raw output; None: those that the directory keeps are taken."""
+def read_run(path: Path, trial_records: Mapping[str, TrialRecord] | None = None, *, as_it_is: bool = False) -> Run:
+    """Read a run, without a warning of derived files that were altered. `trial_records`: those of its trials by the
+    process that has measured them; {}: all is made from the raw output; None: those that the directory keeps."""
     with _readable(path):
-        return _load_run(path, known, as_it_is=as_it_is)
+        return _load_run(path, trial_records, as_it_is=as_it_is)
 
 
 def say_altered(path: Path, what_then: str) -> None:
@@ -298,15 +299,17 @@ def _readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: bool) -> Run:
-    figures = read_figures(path, known, as_it_is=as_it_is)
+def _load_run(path: Path, trial_records: Mapping[str, TrialRecord] | None, *, as_it_is: bool) -> Run:
+    figures = read_figures(path, trial_records, as_it_is=as_it_is)
     info, sweep, measurements, by_trial = figures.info, figures.sweep, figures.measurements, figures.records
     stops, censored = read_stops(path, figures), censored_blocks(figures.trials)
     estimates = estimate_frame(sweep, measurements, run_id=info.run_id, box=info.box_name, censored=censored)
-    compared = comparisons(sweep, measurements, censored)
-    exclusions = read_exclusions(path, figures, Figures(measurements, censored, estimates, compared))
-    estimates = _with_reasons(estimates, stops)
-    trials = pd.DataFrame([{"seq": seq, **asdict(trial)} for seq, trial in enumerate(figures.trials, start=1)])
+    answers = comparisons(sweep, measurements, censored)
+    exclusions = read_exclusions(path, figures, Figures(measurements, censored, estimates, answers))
+    if stops:  # a column that says why each cell has no more trials
+        reasons = {stop.cell: stop.reason for stop in stops}
+        estimates = estimates.assign(stopped=estimates["cell"].map(reasons))
+    trials = pd.DataFrame([{"seq": seq, **vars(trial)} for seq, trial in enumerate(figures.trials, start=1)])
     evidence = read_evidence(path / "raw", figures, trials, estimates, stops, exclusions)
     findings = checks.find_caveats(evidence)
     traffic = {name: record.around.traffic for name, record in by_trial.items() if record.around}
@@ -321,12 +324,12 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
         measurements=measurements,
         estimates=estimates,
         censored=censored,
-        comparisons=Several(compared),
+        comparisons=Several(answers),
         caveats=Several(findings.caveats),
         checks_passed=findings.passed,
         not_checked=findings.not_checked,
         options=evidence.options,
-        published=[kept_published(each, f"{path_text(path)}/run.json: published") for each in info.published],
+        published=[kept_published(row, f"{path_text(path)}/run.json: published") for row in info.published],
         answer_metrics=figures.answers,
         stops=stops,
         series=evidence.series,
@@ -335,15 +338,9 @@ def _load_run(path: Path, known: Mapping[str, TrialRecord] | None, *, as_it_is: 
         all_records={name: replace(record, device=devices.get(name)) for name, record in by_trial.items()},
         exclusions=exclusions,
         truth=figures.truth,
-        from_raw=as_it_is or (known is not None and not known),
+        from_raw=as_it_is or (trial_records is not None and not trial_records),
         made_from=figures.made_from,
     )
-
-
-def _with_reasons(estimates: pd.DataFrame, stops: Sequence[CellStop]) -> pd.DataFrame:
-    """With a column that says why each cell has no more trials, where there was a stopping rule."""
-    reasons = {stop.cell: stop.reason for stop in stops}
-    return estimates.assign(stopped=estimates["cell"].map(reasons)) if stops else estimates
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> list[Path]:

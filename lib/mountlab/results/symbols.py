@@ -32,9 +32,9 @@ def with_reference(files: Mapping[str, bytes], mount: str, holders: MutableMappi
 def symbols_of(raw: Path, mount: str) -> bytes:
     """Return the symbols of a mount, compressed. Raises FileNotFoundError where there are none, ParseError where
     those that it refers to are others by now: their mount was made again after a restart of the box."""
-    own, reference = raw / mount / SYMBOLS, raw / mount / REFERENCE
-    if own.exists() or not reference.exists():
-        return read_plain(own)
+    symbols, reference = raw / mount / SYMBOLS, raw / mount / REFERENCE
+    if symbols.exists() or not reference.exists():
+        return read_plain(symbols)
     holder, _, digest = read_plain(reference).decode(errors="replace").strip().partition(" ")
     data = read_plain(raw / Path(holder).name / SYMBOLS)
     if sha256(data).hexdigest() != digest:

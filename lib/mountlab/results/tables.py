@@ -20,7 +20,7 @@ from mountlab.results import derived, records
 from mountlab.results.info import say_plugins
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
-from mountlab.results.paths import found
+from mountlab.results.paths import locate
 from mountlab.results.run_file import check_is_run
 from mountlab.results.stamp import Stamp, stamped, truth_of
 from mountlab.results.store import MEASUREMENTS, Run, load_run, read_run, say_altered
@@ -53,15 +53,15 @@ def texts(run: RunView, *names: str) -> dict[str, str]:
 
 def columns() -> dict[str, list[str]]:
     """File of a run to its columns, as the recorded run in results/tour has them."""
-    found = tables(load_run(ROOT / "results" / "tour"))
+    frames = tables(load_run(ROOT / "results" / "tour"))
     return {
         "trials.jsonl": [*(field.name for field in fields(Trial)), chain.RAW, chain.KEY],
-        "measurements.parquet": list(found["measurements"].columns),
-        "estimates.csv": [*found["estimates"].columns, "stopped"],
-        "comparisons.csv": list(found["comparisons"].columns),
-        "latency_comparisons.csv": list(found["latency_comparisons"].columns),
+        "measurements.parquet": list(frames["measurements"].columns),
+        "estimates.csv": [*frames["estimates"].columns, "stopped"],
+        "comparisons.csv": list(frames["comparisons"].columns),
+        "latency_comparisons.csv": list(frames["latency_comparisons"].columns),
         "caveats.csv": list(_CAVEAT_COLUMNS),
-        **{file_of(name): list(own) for name, own in COLUMNS.items()},
+        **{file_of(name): list(names) for name, names in COLUMNS.items()},
     }
 
 
@@ -76,7 +76,7 @@ def write_derived(run: Run) -> None:
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
     figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
     text = texts(run, "estimates", "comparisons", "latency_comparisons", "caveats")
-    csv_files = {f"{name}.csv": each.encode() for name, each in text.items()}
+    csv_files = {f"{name}.csv": table.encode() for name, table in text.items()}
     files = {
         records.FILE: records.as_parquet(run.all_records, run.made_from),
         MEASUREMENTS: figures,
@@ -86,14 +86,14 @@ def write_derived(run: Run) -> None:
     derived.write(run.path, truth, files)
 
 
-def derive(path: Path | str, known: Mapping[str, TrialRecord] | None = records.NONE) -> None:
-    """Make the derived files of a run again: of two processes that do so, one after the other. `known`: as for
+def derive(path: Path | str, trial_records: Mapping[str, TrialRecord] | None = records.NONE) -> None:
+    """Make the derived files of a run again: of two processes that do so, one after the other. `trial_records`: as for
     `read_run`."""
-    path = found(path).resolve()
+    path = locate(path).resolve()
     check_is_run(path)
     with alone(path / "raw", what="run's figures", fallback=path / ".deriving", wait_s=DERIVE_S):
         clear(path, ".*.csv.*.tmp", ".*.parquet.*.tmp", ".*.json.*.tmp")
-        run = read_run(path, known)
+        run = read_run(path, trial_records)
         say_altered(path, "the file is written again")
         say_plugins(path)
         write_derived(run)

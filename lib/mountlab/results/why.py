@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -67,19 +68,19 @@ def derived_files(why: Why) -> dict[str, bytes]:
     return {file_of(name): _as_parquet(frame) for name, frame in why.frames.items()} if why else {}
 
 
-def kept(run: Path, truth: Mapping[str, str]) -> Why | None:
+def read_kept(run: Path, truth: Mapping[str, str]) -> Why | None:
     """Return the frames in the derived files of a run; none in them where it has no diagnostic trials. None where these
     files are not as they were written, or were made from something else than this truth."""
     try:
         seal = derived.read(run)
         if seal is None or dict(seal.made_from) != dict(truth):
             return None
-        found = {name: truth_bytes(run / file_of(name)) for name in COLUMNS if file_of(name) in seal.files}
-        if found and (seal.figures, seal.tables) != (FIGURES, derived.TABLES):
+        files = {name: truth_bytes(run / file_of(name)) for name in COLUMNS if file_of(name) in seal.files}
+        if files and (seal.figures, seal.tables) != (FIGURES, derived.TABLES):
             return None
-        if not all(data is not None and seal.vouches(file_of(name), data) for name, data in found.items()):
+        if not all(data is not None and seal.vouches(file_of(name), data) for name, data in files.items()):
             return None
-        frames = {name: _from_parquet(name, data) for name, data in found.items() if data is not None}
+        frames = {name: _from_parquet(name, data) for name, data in files.items() if data is not None}
     except derived.DAMAGE:
         return None
     return Why(**{name.removeprefix("why_"): frame for name, frame in frames.items()})
@@ -95,11 +96,11 @@ def read_why(run: Path, trials: Iterable[Trial], measurements: pd.DataFrame) -> 
     rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in COLUMNS}
     for trial in trials:
         if trial.diagnostic:
-            found = explained_of(run / "raw", trial, measurements)
+            explanation = explained_of(run / "raw", trial, measurements)
             about = (trial.trial_id, trial.block, trial.cell, trial.filesystem, trial.workload)
             for name, (part, _) in _PARTS.items():
-                rows[name] += [(*about, *row) for row in getattr(found, part)]
-    return Why(**{name.removeprefix("why_"): frame_of(name, own) for name, own in rows.items()})
+                rows[name] += [(*about, *row) for row in getattr(explanation, part)]
+    return Why(**{name.removeprefix("why_"): frame_of(name, of_frame) for name, of_frame in rows.items()})
 
 
 def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explained:
@@ -110,8 +111,8 @@ def explained_of(raw: Path, trial: Trial, measurements: pd.DataFrame) -> Explain
     if (directory / EXPLAINED).exists():
         return _from_json(read_plain(directory / EXPLAINED))
     if not (directory / TRACE).exists():
-        said = _text(directory / UNTRACED) or _text(directory / SAID) or "nothing says why"
-        return _withheld(f"there is no trace: {in_one_line(said.strip())}")
+        why_not = _text(directory / UNTRACED) or _text(directory / SAID) or "nothing says why"
+        return _withheld(f"there is no trace: {in_one_line(why_not.strip())}")
     argv = json.loads(_text(directory / ARGV) or "[]")
     if reason := TOOLS[trial.tool].hides_calls(argv):
         return _withheld(reason)
@@ -139,20 +140,20 @@ def _calls(directory: Path) -> Calls | None:
     return Calls(_unpacked(directory / CALLS), _text(directory / WINDOWS) or "", int(root) if root.isdecimal() else 0)
 
 
-def as_json(found: Explained) -> str:
+def as_json(explanation: Explained) -> str:
     """Return what a trace explains as a published copy holds it: without the names of other programs on the box."""
-    public = replace(found, work=tuple(_without_names(found)))
-    said = {part: [list(row) for row in getattr(public, part)] for part, _ in _PARTS.values()}
-    return json.dumps(said, default=lambda number: number.item())  # NumPy's whole numbers
+    public = replace(explanation, work=tuple(_without_names(explanation)))
+    content = {part: [list(row) for row in getattr(public, part)] for part, _ in _PARTS.values()}
+    return json.dumps(content, default=lambda number: number.item())  # NumPy's whole numbers
 
 
-def _without_names(found: Explained) -> Iterator[WorkRow]:
+def _without_names(explanation: Explained) -> Iterator[WorkRow]:
     """Yield the ratios of work; what ran instead of operations is named where it is the tool or the kernel's."""
-    stacks = [row.stack for row in found.stacks] + [row.stack for row in found.sleeps]
-    known = {stack.partition(";")[0] for stack in stacks} | {IDLE, HELD, UNKNOWN}
+    stacks = [row.stack for row in explanation.stacks] + [row.stack for row in explanation.sleeps]
+    public_names = {stack.partition(";")[0] for stack in stacks} | {IDLE, HELD, UNKNOWN}
     others = dict[str, float]()
-    for row in found.work:
-        if row.quantity != RAN_INSTEAD or row.label in known or is_kernels(row.label):
+    for row in explanation.work:
+        if row.quantity != RAN_INSTEAD or row.label in public_names or is_kernels(row.label):
             yield row
         else:
             others[row.operation] = others.get(row.operation, 0.0) + row.value
@@ -161,14 +162,10 @@ def _without_names(found: Explained) -> Iterator[WorkRow]:
 
 def _from_json(data: bytes) -> Explained:
     try:
-        said = {"sleeps": [], **json.loads(data)}  # copies of earlier versions have none
-        return Explained(**{part: tuple(_row(kind, row) for row in said[part]) for part, kind in _PARTS.values()})
+        content = {"sleeps": [], **json.loads(data)}  # copies of earlier versions have none
+        return Explained(**{part: tuple(starmap(kind, content[part])) for part, kind in _PARTS.values()})
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         return _withheld(f"what its trace explained cannot be read: {error}")
-
-
-def _row(kind: Callable[..., Any], values: Sequence[Any]) -> Any:
-    return kind(*values)
 
 
 def _withheld(reason: str) -> Explained:
@@ -197,7 +194,7 @@ def _devices(raw: Path, trial: Trial) -> list[tuple[int, int]] | None:
     if number.startswith("0:"):
         return None if uncounted_reason(evidence) else []
     before = _text(raw / trial.trial_id / TrialFiles.BEFORE) or ""
-    return [_pair(number), *(_pair(each) for each in _disks(number, disk_rows(parts_by_heading(before))))]
+    return [_pair(number), *(_pair(device) for device in _disks(number, disk_rows(parts_by_heading(before))))]
 
 
 def _disks(number: str, rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -218,9 +215,9 @@ _FIGURE = re.compile(r"(\w+?)_(latency_mean|iops|rate|ios)\Z")
 def _tool_figures(measurements: pd.DataFrame, trial: Trial) -> ToolFigures:
     """Return the latency that the tool measured, from when an operation was handed over until it was done, and the
     rate. fio has no rate of syncs: it is that of the reads or writes, by how many of each it did."""
-    own = measurements[(measurements["trial_id"] == trial.trial_id) & (measurements["label"] == "")]
+    rows = measurements[(measurements["trial_id"] == trial.trial_id) & (measurements["label"] == "")]
     figures: dict[str, dict[str, float]] = {"latency_mean": {}, "iops": {}, "rate": {}, "ios": {}}
-    for metric, value in zip(own["metric"], own["value"], strict=True):
+    for metric, value in zip(rows["metric"], rows["value"], strict=True):
         if match := _FIGURE.match(metric):
             figures[match[2]][match[1]] = float(value)
     counts, rates = figures["ios"], figures["iops"] | figures["rate"]

@@ -15,14 +15,12 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from mountlab.analysis import stopping
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.core import chain, disk, plugins, run_ids
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning
-from mountlab.core.findings import PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.model import Box, CellStop, Sweep, Trial
 from mountlab.core.run_info import RunInfo
@@ -32,7 +30,7 @@ from mountlab.results import raw_sums, records, run_file
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.journal import append, mend, read_checked, read_journal
 from mountlab.results.lock import held, holder
-from mountlab.results.paths import RESULTS, found, load_published
+from mountlab.results.paths import RESULTS, load_published, locate
 from mountlab.results.raw import TIMED_FILES, measured_rows, record_of
 from mountlab.results.run_file import read_record, write_record
 from mountlab.results.symbols import with_reference
@@ -74,7 +72,7 @@ class RunWriter:
         journal = read_checked(path)
         self._done = {trial.trial_id for trial in journal.trials}
         self._head = journal.followed.head
-        self.records = records.kept(path, records.made_from(journal))
+        self.records = records.read_kept(path, records.made_from(journal))
         """Of trials in the journal; what is not among them is read from the raw output."""
         self._explained = chain.EXPLAINED in journal.record
         self._holders: dict[str, str] = {}
@@ -113,8 +111,8 @@ class RunWriter:
 
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         with self._keeping():
-            kept = {**with_reference(files, mount_id, self._holders), **self._timed(mount_id)}
-            disk.keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(kept))
+            evidence = {**with_reference(files, mount_id, self._holders), **self._timed(mount_id)}
+            disk.keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(evidence))
 
     def _timed(self, mount_id: str) -> dict[str, bytes]:
         """Of a mount of counted trials that is made again to explain them: how long it took to make at first. Figures
@@ -135,9 +133,9 @@ class RunWriter:
             self._head = append(self.path, trial, raw=raw_sums.digest_of(files), before=self._head)
         self._done.add(trial.trial_id)
         if outcome and (outcome.output or trial.status != "ok"):
-            own = {name: data for name, data in files.items() if "/" not in name}
+            own_files = {name: data for name, data in files.items() if "/" not in name}
             with suppress(MountlabError, ValueError, LookupError):  # a later reader sees why
-                self.records[trial.trial_id] = record_of(trial, own, outcome.output, outcome.measurements)
+                self.records[trial.trial_id] = record_of(trial, own_files, outcome.output, outcome.measurements)
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:
@@ -145,9 +143,9 @@ class RunWriter:
         try:
             yield
         except KeepError as error:
-            kept = f"{len(self._done)} trials are kept" if self.path.is_dir() else "its directory is gone"
+            state = f"{len(self._done)} trials are kept" if self.path.is_dir() else "its directory is gone"
             raise KeepError(
-                f"what is measured cannot be written any more: the run stops, {kept}",
+                f"what is measured cannot be written any more: the run stops, {state}",
                 where=error.where,
                 got=error.got,
                 next_step=f"{error.next_step}; then: make resume RUN={disk.path_text(self.path)}",
@@ -172,7 +170,11 @@ class RunWriter:
 
     def finish(self, status: str, stops: Iterable[CellStop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""
-        rows = {stop.cell: _stop_row(stop) for stop in stops}
+        rows: dict[str, dict[str, object]] = {}
+        for stop in stops:  # JSON has neither infinity nor NaN
+            half_width = stop.half_width if math.isfinite(stop.half_width) else None
+            row = {key: value for key, value in vars(stop).items() if key != "cell"}
+            rows[stop.cell] = {**row, "half_width": half_width}
         ending = {"trials": len(self._done), "head": self._head}
         changed = {**read_record(self.path), "status": status, "finished_at": _now(), chain.ENDING: ending}
         changed |= {"stopped": rows} if rows else {}
@@ -182,14 +184,14 @@ class RunWriter:
 def _begin(
     path: Path,
     file: str,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     sweep: Sweep,
     box: Box,
     facts: BoxFacts,
     *,
     seed: int | None,
     order: Sequence[str],
-    more: Mapping[str, Any],
+    more: Mapping[str, object],
 ) -> None:
     """Make a run directory, there with all of its first files or not at all. `file`: the one that holds the
     parameters; `order`: the ids of the trials; `more`: keys of run.json that not every run has."""
@@ -208,7 +210,11 @@ def _begin(
         "order": list(order),
         "parameters": dict(parameters),
         "left_out": dict(sweep.left_out),
-        "published": [_figure_row(figure) for figure in load_published(sweep.published)],
+        # JSON has no NaN: a row without figures lacks them.
+        "published": [
+            {key: value for key, value in asdict(figure).items() if value == value}
+            for figure in load_published(sweep.published)
+        ],
         **more,
     }
     record = chain.with_start(record) if "by_hand" in more else record
@@ -217,7 +223,7 @@ def _begin(
         disk.new_directory(path, {name: text.encode() for name, text in files.items()}, empty="raw")
 
 
-def _plugins_of(sweep: Sweep) -> dict[str, Any]:
+def _plugins_of(sweep: Sweep) -> dict[str, object]:
     """What run.json keeps of plug-ins: nothing where none is used."""
     used = plugins.record(sweep)
     return {"plugins": used} if used else {}
@@ -243,10 +249,10 @@ def extend_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
     keep_sweep(path, resolved)
 
 
-def _new_programs(record: Mapping[str, Any], facts: BoxFacts) -> dict[str, Any]:
+def _new_programs(record: Mapping[str, object], facts: BoxFacts) -> dict[str, object]:
     """Return the programs of a box that a run has not needed before."""
-    known = RunInfo.from_record(record).facts.programs.installed
-    return {name: own.as_record() for name, own in facts.programs.installed.items() if name not in known}
+    installed = RunInfo.from_record(record).facts.programs.installed
+    return {name: program.as_record() for name, program in facts.programs.installed.items() if name not in installed}
 
 
 def explain_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
@@ -284,7 +290,7 @@ def beginning(results: Path) -> Iterator[None]:
 
 def going_on(path: Path) -> str:
     """Return what is to be said to a reader of a run that is being measured; '' of one that is not."""
-    other = holder(found(path))
+    other = holder(locate(path))
     return f"the run goes on ({other}): this is what it has measured until now" if other else ""
 
 
@@ -293,17 +299,6 @@ def held_run(path: Path) -> Iterator[None]:
     """Be the only process that writes to a run. Raises RunInUse, which names the other."""
     with held(path, what="run"):
         yield
-
-
-def _stop_row(stop: CellStop) -> dict[str, Any]:
-    """Return a stop as run.json holds it, without infinity and NaN."""
-    row = {key: value for key, value in asdict(stop).items() if key != "cell"}
-    return {**row, "half_width": stop.half_width if math.isfinite(stop.half_width) else None}
-
-
-def _figure_row(figure: PublishedFigure) -> dict[str, Any]:
-    """Return a figure as run.json holds it, without NaN: a row without figures lacks them."""
-    return {key: value for key, value in asdict(figure).items() if value == value}
 
 
 def _now() -> str:
@@ -324,13 +319,13 @@ def git_commit() -> str | None:
 
     Of lib/ alone: to compare a notebook, git first takes its output out, in a process for each, which takes seconds.
     """
-    asked = ("status", "--porcelain=v2", "--branch", "--", "lib")
-    argv = ["git", "--no-optional-locks", "-C", str(disk.ROOT), *asked]
+    arguments = ("status", "--porcelain=v2", "--branch", "--", "lib")
+    argv = ["git", "--no-optional-locks", "-C", str(disk.ROOT), *arguments]
     try:
-        said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout
+        output = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    first, *others = said.splitlines()
+    first, *others = output.splitlines()
     commit, changed = first.removeprefix("# branch.oid "), any(not line.startswith("#") for line in others)
     return None if commit == "(initial)" else commit + ("+changes" if changed else "")
 
@@ -340,7 +335,7 @@ class ImportedRun:
     """What becomes a run of logs that were made elsewhere."""
 
     sweep: Sweep
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     """The user's own parameters of them."""
     box: Box
     facts: BoxFacts

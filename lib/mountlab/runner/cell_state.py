@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mountlab.analysis.stopping import stop_rule
+from mountlab.analysis.stopping import RunSoFar, stop_rule
 from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.outcome.consequences import set_aside_reasons
 from mountlab.runner.contracts import Recorder
@@ -20,7 +20,7 @@ class CellStates:
     def __init__(self, sweep: Sweep, recorder: Recorder) -> None:
         self.stops: dict[str, CellStop] = {}
         """Id of a cell to why the stop rule ended it."""
-        self.set_aside: dict[str, str] = {}
+        self.skip_reasons: dict[str, str] = {}
         """Id of a cell to why its later trials are skipped."""
         self.rates: dict[str, float] = {}
         """Id of a cell in a search to the arrival rate of its next trial (1/s); other cells keep the planned rate."""
@@ -36,7 +36,7 @@ class CellStates:
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Add trials that have ended: some of them set their cell aside."""
-        self.set_aside |= set_aside_reasons(trials)
+        self.skip_reasons |= set_aside_reasons(trials)
 
     def decide_stops(self, block: PlannedBlock) -> list[CellStop]:
         """Apply the stop rule before a block, and return the cells that it ends now. Each block is decided once: later
@@ -44,7 +44,8 @@ class CellStates:
         if self._rule is None or block.diagnostic or block.number <= max(self._rule.fewest_blocks, self._decided_block):
             return []
         self._decided_block = block.number
-        decision = self._rule.decide(*self._recorder.measured(self._sweep), before=block.number, stopped=self.stops)
+        so_far = RunSoFar(*self._recorder.measured(self._sweep))
+        decision = self._rule.decide(so_far, before=block.number, stopped=self.stops)
         self.stops |= decision.stops
         self.rates = dict(decision.rates)
         return list(decision.stops.values())

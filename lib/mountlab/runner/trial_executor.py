@@ -88,7 +88,7 @@ class TrialExecutor:
     def runnable(self, trials: Sequence[PlannedTrial], failures: dict[str, str]) -> list[PlannedTrial]:
         """Record the trials that cannot be run, and return the others. `failures`: mount to why there is none."""
         for trial in trials:
-            if reason := trial.skip_reason or self._cells.set_aside.get(trial.cell.id, ""):
+            if reason := trial.skip_reason or self._cells.skip_reasons.get(trial.cell.id, ""):
                 self.record_not_run([trial], "skipped", reason)
             elif reason := failures.get(trial.mount, ""):
                 self.record_not_run([trial], "failed", reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -65,7 +65,7 @@ class BoxFile(File):
     whichever of them is free."""
 
 
-def parse_box(raw: Mapping[str, Any], *, name: str, where: str) -> Box:
+def parse_box(raw: Mapping[str, object], *, name: str, where: str) -> Box:
     """Return a box file's mapping, checked."""
     file = validated(BoxFile, raw, where)
     if bool(file.host) == bool(file.embedded):

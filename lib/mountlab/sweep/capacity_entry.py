@@ -70,7 +70,7 @@ def read_capacity(raw: Any, tool: Tool, options: Mapping[str, Scalar], where: st
     )
 
 
-def _objective(raw: Mapping[str, Any], directions: Sequence[str], where: str) -> Objective:
+def _objective(raw: Mapping[str, object], directions: Sequence[str], where: str) -> Objective:
     limits = {}
     for name, text in raw.items():
         if name == "of":

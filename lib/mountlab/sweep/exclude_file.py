@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, StringConstraints
 
@@ -41,7 +41,7 @@ class ExcludeFile(File):
     """Trial to the reason for which it does not count: `{t0012: the nightly backup ran, by its log}`."""
 
 
-def parse_excluded(raw: Mapping[str, Any], statuses: Mapping[str, str], *, where: str) -> dict[str, ExclusionFile]:
+def parse_excluded(raw: Mapping[str, object], statuses: Mapping[str, str], *, where: str) -> dict[str, ExclusionFile]:
     """Return trial id to why it does not count. `statuses`: trial id to its status, of a whole run.
 
     Raises ParameterError for a trial that the run does not have or that gave no figure, and for one without a reason.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import get_args
 
 from mountlab.checks.asked import PARTS, part_of
 from mountlab.core.errors import ParameterError
@@ -18,13 +18,13 @@ SAYS = "says"
 _CLAIMS: tuple[Claim, ...] = get_args(Claim)
 
 
-def expectation_text(entry: str | Mapping[str, Any]) -> str:
+def expectation_text(entry: str | Mapping[str, object]) -> str:
     """Return the words of an expectation."""
     return " ".join(str(entry if isinstance(entry, str) else entry.get(SAYS, "")).split())
 
 
 def read_expectation(
-    entry: str | Mapping[str, Any],
+    entry: str | Mapping[str, object],
     *,
     compared: Iterable[Filesystem],
     workloads: Iterable[Workload],

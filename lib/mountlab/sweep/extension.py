@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Extension, Sweep
@@ -116,9 +115,9 @@ def _refusal(before: Raw, after: Raw, changes: list[str], where: str) -> Paramet
     )
 
 
-def _flatten(parameters: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+def _flatten(parameters: Mapping[str, object], above: str = "") -> dict[str, object]:
     """Flatten nested parameters: 'workloads.r.bs' to its value."""
-    places: dict[str, Any] = {}
+    places: dict[str, object] = {}
     for key, value in parameters.items():
         place = f"{above}{key}"
         places |= _flatten(value, f"{place}.") if isinstance(value, Mapping) else {place: value}

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from mountlab import checks
 from mountlab.core import names, numbers, plugins
@@ -28,7 +27,7 @@ _MOST_NAMED = 4
 """Excluded cells of a file system that the plan names one by one."""
 
 
-def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, Any]:
+def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, object]:
     """Return everything in the plan, JSON-able: `commands` are the exact argument lists, in order."""
     return {
         "sweep": plan.sweep.name,
@@ -57,7 +56,7 @@ def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, Any]:
     }
 
 
-def _times_json(plan: Plan) -> dict[str, Any]:
+def _times_json(plan: Plan) -> dict[str, object]:
     """Return how long the run takes at most, and where cells may end earlier how long at least."""
     until, expected_s = plan.sweep.design.until, round(plan.expected_s, 1)
     if plan.sweep.searches:
@@ -69,7 +68,7 @@ def _times_json(plan: Plan) -> dict[str, Any]:
     return {"expected_s": expected_s, "until": asdict(until), "expected_least_s": least_s}
 
 
-def _trial_row(trial: PlannedTrial) -> dict[str, Any]:
+def _trial_row(trial: PlannedTrial) -> dict[str, object]:
     return {
         "trial_id": trial.trial_id,
         "block": trial.block,

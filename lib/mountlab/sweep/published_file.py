@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -65,7 +65,7 @@ class PublishedFile(File):
     """The pairs of figures."""
 
 
-def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigure]:
+def parse_published(raw: Mapping[str, object], *, where: str) -> list[PublishedFigure]:
     """Return the figures of one file of params/published/."""
     file = validated(PublishedFile, raw, where)
     for row in file.rows:
@@ -76,7 +76,7 @@ def parse_published(raw: Mapping[str, Any], *, where: str) -> list[PublishedFigu
     ]
 
 
-def kept_published(row: Mapping[str, Any], where: str) -> PublishedFigure:
+def kept_published(row: Mapping[str, object], where: str) -> PublishedFigure:
     """Return the published figure of a run.json, held against the types and ranges of a file. Raises ParameterError."""
     figures = {key: value for key, value in row.items() if key not in ("study", "source")}
     checked = validated(PublishedRow, figures, where, kept=True).model_dump(exclude_none=True)

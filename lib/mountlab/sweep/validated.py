@@ -30,7 +30,7 @@ class File(BaseModel):
 
 
 def validated(
-    model: type[Model], raw: Mapping[str, Any], where: str, *, kept: bool = False, inside: bool = False
+    model: type[Model], raw: Mapping[str, object], where: str, *, kept: bool = False, inside: bool = False
 ) -> Model:
     """Return a file's mapping in its form. Raises ParameterError for the first thing that is wrong; `kept`: whatever
     characters its texts have; `inside`: `where` names a key of the file, and not the file."""
@@ -43,7 +43,7 @@ def validated(
 
 
 def _as_parameter_error(
-    error: ValidationError, model: type[BaseModel], raw: Mapping[str, Any], before: str
+    error: ValidationError, model: type[BaseModel], raw: Mapping[str, object], before: str
 ) -> ParameterError:
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]

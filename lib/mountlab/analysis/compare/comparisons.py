@@ -36,22 +36,13 @@ class Sides(NamedTuple):
 
     @classmethod
     def of(cls, workload: Workload, metric: str, label: str, *, baseline: str, candidate: str) -> Sides:
-        own = workload.own_metrics.get(metric)
-        better = own.better if own else ""
+        definition = workload.own_metrics.get(metric)
+        better = definition.better if definition else ""
         return cls(baseline, candidate, workload.name, workload.tool, workload.factors, metric, label, better)
 
     @classmethod
     def like(cls, comparison: Comparison) -> Sides:
-        return cls(
-            baseline=comparison.baseline,
-            candidate=comparison.candidate,
-            workload=comparison.workload,
-            tool=comparison.tool,
-            factors=comparison.factors,
-            metric=comparison.metric,
-            label=comparison.label,
-            better=comparison.better,
-        )
+        return cls(**{name: getattr(comparison, name) for name in cls._fields})
 
 
 def comparisons_of(
@@ -84,7 +75,7 @@ def comparisons_of(
     ratio, n, p = ratios.ratio.tolist(), ratios.n.tolist(), adjusted.p.tolist()
     p_adjusted, p_same = adjusted.p_adjusted.tolist(), adjusted.p_equivalent_adjusted.tolist()
     intervals = zip(sides, adjusted.own, adjusted.joint, adjusted.equivalence, strict=True)
-    for place, (about, own, joint, equivalence) in enumerate(intervals):
+    for place, (about, alone, joint, equivalence) in enumerate(intervals):
         yield Comparison(
             baseline=about.baseline,
             candidate=about.candidate,
@@ -95,7 +86,7 @@ def comparisons_of(
             label=about.label,
             better=about.better,
             ratio=math.nan if ratio[place] in (0.0, math.inf) else ratio[place],
-            own=own,
+            own=alone,
             joint=joint,
             equivalence=equivalence,
             n=n[place],
@@ -134,7 +125,7 @@ class AnswerOverRuns:
     """None where a run does not have it."""
 
     @property
-    def known(self) -> list[Comparison]:
+    def present(self) -> list[Comparison]:
         """Those that a run has."""
         return [one for one in self.on_each if one is not None]
 

@@ -15,6 +15,7 @@ from mountlab.analysis.same_cells import same_cell
 from mountlab.analysis.samples import figure_steps
 from mountlab.analysis.time_limits import late_trials
 from mountlab.core.errors import PlanError
+from mountlab.core.frames import rows_of
 from mountlab.core.model import Cell, RepeatedLooks, Sweep
 from mountlab.core.numbers import first_few
 from mountlab.stats import sequential
@@ -101,12 +102,11 @@ class RunFigures:
         such a trial has a rank, and the others alone are the quick ones."""
         values: dict[FigureKey, list[float]] = {}
         units: dict[FigureKey, str] = {}
-        frame = counted(run.measurements)
-        columns = (frame[name] for name in ("cell", "metric", "label", "unit", "value"))
-        for cell, metric, label, unit, value in zip(*columns, strict=True):
-            own = values.setdefault((cell, metric, label), [])
+        columns = ("cell", "metric", "label", "unit", "value")
+        for cell, metric, label, unit, value in rows_of(counted(run.measurements), *columns):
+            sample = values.setdefault((cell, metric, label), [])
             if not (whole and late_trials(run.censored, cell, metric)):
-                own.append(float(value))
+                sample.append(float(value))
             units[cell, metric, label] = unit
         return cls(values, units, figure_steps(run.sweep, run.measurements))
 
@@ -133,27 +133,26 @@ def shared_figures(
     cells with a trial that ran into its time limit."""
     figures = [RunFigures.of(run, whole=whole) for run in runs]
     cells: dict[FigureKey, Cell] = {}
-    for run, own in zip(runs, figures, strict=True):
-        for cell, key in _own_keys(run, own, metrics):
+    for run, of_run in zip(runs, figures, strict=True):
+        for cell, key in _answer_keys(run, of_run, metrics):
             cells.setdefault(key, cell)
     order = {name: place for place, name in enumerate(dict.fromkeys(c.id for run in runs for c in run.sweep.cells))}
-    return [_shared(cells[key], key, figures) for key in sorted(cells, key=lambda key: order[key[0]])]
+    shared = []
+    for key in sorted(cells, key=lambda key: order[key[0]]):
+        unit = next(of_run.units[key] for of_run in figures if key in of_run.units)
+        values = [tuple(of_run.values[key]) if of_run.units.get(key) == unit else () for of_run in figures]
+        steps = [of_run.steps.get(key, 0.0) for of_run in figures]
+        shared.append(SharedFigure(cells[key], key[1], key[2], unit, tuple(values), tuple(steps)))
+    return shared
 
 
-def _own_keys(run: ComparedRun, figures: RunFigures, metrics: Sequence[str]) -> Iterator[tuple[Cell, FigureKey]]:
+def _answer_keys(run: ComparedRun, figures: RunFigures, metrics: Sequence[str]) -> Iterator[tuple[Cell, FigureKey]]:
     labels = answer_labels(run.sweep, counted(run.measurements))
     for cell in run.sweep.cells:
         workload = cell.workload.label
         for metric in metrics or run.answer_metrics.get(workload, ()):
-            keys = ((cell.id, metric, each) for each in labels.get((workload, metric), ("",)))
+            keys = ((cell.id, metric, label) for label in labels.get((workload, metric), ("",)))
             yield from ((cell, key) for key in keys if key in figures.values)
-
-
-def _shared(cell: Cell, key: FigureKey, figures: Sequence[RunFigures]) -> SharedFigure:
-    unit = next(each.units[key] for each in figures if key in each.units)
-    values = (tuple(each.values[key]) if each.units.get(key) == unit else () for each in figures)
-    steps = tuple(each.steps.get(key, 0.0) for each in figures)
-    return SharedFigure(cell, key[1], key[2], unit, tuple(values), steps)
 
 
 def table_of(samples: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

@@ -71,7 +71,7 @@ class RunsDiffer:
         """Return what a user states ('3%'), or else what earlier runs tell, by the id of the run that they are earlier
         runs of. Raises ParameterError for what is no share of 0 to 100 %."""
         if stated is None:
-            return cls(measured={run: dict(_spreads(own)) for run, own in earlier.items()})
+            return cls(measured={run: dict(_spreads(figures)) for run, figures in earlier.items()})
         share = parse_percent(stated, where=WHERE)
         if not 0 <= share <= 1:
             raise ParameterError("runs cannot differ by so much", where=WHERE, got=stated, allowed="0% to 100%")
@@ -81,13 +81,13 @@ class RunsDiffer:
         """Return by how much runs like this one differ in a figure."""
         if self.stated is not None:
             return FigureSpread(self.stated)
-        known = self.measured.get(run.info.run_id, {})
-        return known.get((same_cell(cell), metric, label, unit), FigureSpread(ASSUMED))
+        measured = self.measured.get(run.info.run_id, {})
+        return measured.get((same_cell(cell), metric, label, unit), FigureSpread(ASSUMED))
 
 
 def side_of(spreads: Iterable[FigureSpread]) -> RunSpread:
     """Return one side of many comparisons."""
-    return columns([(each.sd**2, each.degrees, each.covered) for each in spreads])
+    return columns([(spread.sd**2, spread.degrees, spread.covered) for spread in spreads])
 
 
 def _spreads(earlier: Earlier) -> Iterator[tuple[FigureName, FigureSpread]]:
@@ -96,22 +96,20 @@ def _spreads(earlier: Earlier) -> Iterator[tuple[FigureName, FigureSpread]]:
     for metric in {name[1] for name in earlier}:
         names = [name for name, runs in earlier.items() if name[1] == metric and len(runs) >= FEWEST_EARLIER]
         series = [sorted(earlier[name], key=lambda run: run.at) for name in names]
-        found = find_changes([[_level(run) for run in runs] for runs in series])
-        for name, runs, changes in zip(names, series, found, strict=True):
-            yield name, _spread(runs, [change.at for change in changes])
+        levels = [[level_of_mean(run.log_mean, run.log_sd, run.n) for run in runs] for runs in series]
+        for name, runs, changes in zip(names, series, find_changes(levels), strict=True):
+            parts = np.split(np.array([run.log_mean for run in runs]), [change.at for change in changes])
+            degrees = len(runs) - len(parts)
+            squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+            covered = float(np.mean([1 / run.n for run in runs]))
+            yield name, FigureSpread(math.sqrt(squares / degrees), degrees, covered, len(runs))
 
 
-def _spread(runs: Sequence[EarlierFigure], changed_at: Sequence[int]) -> FigureSpread:
-    parts = np.split(np.array([run.log_mean for run in runs]), changed_at)
-    degrees = len(runs) - len(parts)
-    squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
-    covered = float(np.mean([1 / run.n for run in runs]))
-    return FigureSpread(math.sqrt(squares / degrees), degrees, covered, len(runs))
-
-
-def _level(run: EarlierFigure) -> Level:
-    known = run.n > 1 and math.isfinite(run.log_sd)
-    return Level(run.log_mean, run.log_sd / math.sqrt(run.n) if known else math.nan, run.n - 1 if known else 0)
+def level_of_mean(log_mean: float, log_sd: float, n: int) -> Level:
+    """Return the level of one run, from the mean and the standard deviation of the logarithms of its values."""
+    if n < 2 or not math.isfinite(log_sd):
+        return Level(log_mean)
+    return Level(log_mean, log_sd / math.sqrt(n), n - 1)
 
 
 def below(sd: float) -> str:
@@ -122,8 +120,8 @@ def below(sd: float) -> str:
 
 def source(runs_differ: RunsDiffer, spreads: Iterable[FigureSpread]) -> str:
     """Say by how much runs differ, and how that is known: 'Runs are assumed to differ by 5 % ...'."""
-    found = list(spreads)
-    measured = [each for each in found if each.runs]
+    rows = list(spreads)
+    measured = [spread for spread in rows if spread.runs]
     if runs_differ.stated is not None:
         share = numbers.percent(runs_differ.stated)
         return f"Runs differ by {share} or less, as {WHERE} states: {_WHAT}."
@@ -132,7 +130,8 @@ def source(runs_differ: RunsDiffer, spreads: Iterable[FigureSpread]) -> str:
     if not measured:
         return f"Runs {assumed}: {more}. It is {_WHAT}."
     ends = dict.fromkeys(numbers.percent(end(one.sd for one in measured)) for end in (min, max))
-    count = numbers.counted(max(each.runs for each in measured), "earlier run")
-    said = f"Runs differ by {' to '.join(ends)}, measured from {count} of the sweep on the box"
-    left = len(found) - len(measured)
-    return f"{said}." if not left else f"{said}; in {left} of {len(found)} cases they {assumed}: {more}."
+    count = numbers.counted(max(spread.runs for spread in measured), "earlier run")
+    text = f"Runs differ by {' to '.join(ends)}, measured from {count} of the sweep on the box"
+    if len(measured) == len(rows):
+        return f"{text}."
+    return f"{text}; in {len(rows) - len(measured)} of {len(rows)} cases they {assumed}: {more}."

@@ -8,10 +8,11 @@ apart from its trials. Runs also have ratios to the first of them, boxes a ratio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from mountlab.analysis.compare.caveats import caveats_of_boxes, caveats_of_runs
 from mountlab.analysis.compare.comparisons import AnswerOverRuns, key_of
@@ -46,6 +47,9 @@ Factor = Literal["run", "box"]
 RATIO_COLUMNS = ("ratio", "low", "high", "n", "verdict")
 VERDICT_COLUMNS = ("run", "candidate", "baseline", "workload", "metric", "label", *RATIO_COLUMNS)
 FIGURE_COLUMNS = ("run", "filesystem", "workload", "metric", "label", "unit", "mean", "low", "high", "n")
+PAIR_COLUMNS = (
+    "filesystem", "workload", "metric", "label", "unit", "mean_a", "mean_b", "n_a", "n_b", *RATIO_COLUMNS,
+)  # fmt: skip
 TO_FIRST_COLUMNS = ("ratio", "ratio_low", "ratio_high", "verdict")
 _PAIR = 2
 
@@ -149,65 +153,44 @@ class RunComparison:
     def verdicts(self) -> pd.DataFrame:
         """One row for each comparison of the sweep and run, with the interval that holds for all of that run; and for
         each comparison over all boxes."""
+        pairs = [pair for answer in self.answers for pair in zip(self.names, answer.on_each, strict=True)]
+        pairs += [("all boxes", answer.over) for answer in self.over_boxes]
         rows = [
-            _verdict_row(name, comparison)
-            for answer in self.answers
-            for name, comparison in zip(self.names, answer.on_each, strict=True)
-            if comparison
+            (name, c.candidate, c.baseline, verdicts.workload_of(c), c.metric, c.label, *_ratio_values(c))
+            for name, c in pairs
+            if c
         ]
-        rows += [_verdict_row("all boxes", answer.over) for answer in self.over_boxes]
         return pd.DataFrame(rows, columns=list(VERDICT_COLUMNS))
 
     @property
     def figures(self) -> pd.DataFrame:
         """Of two runs a row for each figure: both means, and the ratio of B to A with the interval of its verdict. Else
         a row for each figure and run: the mean with its interval inside the run, and its ratio to the first run."""
+        rows: list[tuple[object, ...]] = []
         if self.is_pair:
-            return pd.DataFrame(list(map(_pair_row, self.ratios)))
-        rows = [
-            {**_figure_row(name, cell, one), **_to_first(ratio)}
-            for cell in self.cells
-            for name, one, ratio in zip(self.names, cell.estimates, cell.ratios, strict=True)
-            if one
-        ]
-        return pd.DataFrame(rows, columns=[*FIGURE_COLUMNS, *(TO_FIRST_COLUMNS if self.factor == "run" else ())])
+            for ratio in self.ratios:
+                about = (ratio.cell.filesystem.name, ratio.cell.workload.label, ratio.metric, ratio.label, ratio.unit)
+                means = (ratio.mean_a, ratio.mean_b, ratio.n_a, ratio.n_b)
+                rows.append((*about, *means, *_ratio_values(ratio.comparison)))
+            return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
+        for cell in self.cells:
+            names = (cell.cell.filesystem.name, cell.cell.workload.label, cell.metric, cell.label)
+            for run, one, to_first in zip(self.names, cell.estimates, cell.ratios, strict=True):
+                if one:
+                    *bounds, _, verdict = _ratio_values(to_first.comparison) if to_first else (math.nan,) * 5
+                    rows.append((run, *names, one.unit, one.mean, one.low, one.high, one.n, *bounds, verdict))
+        frame = pd.DataFrame(rows, columns=[*FIGURE_COLUMNS, *TO_FIRST_COLUMNS])
+        return frame if self.factor == "run" else frame[list(FIGURE_COLUMNS)]
 
     def __repr__(self) -> str:
         """Without the runs."""
         return f"<RunComparison by {self.factor}: {', '.join(self.names)}>"
 
 
-def _ratio_columns(comparison: Comparison) -> dict[str, Any]:
-    """Return RATIO_COLUMNS; `low` and `high` are of the interval of the verdict."""
-    shown = comparison.verdict_interval
-    values = (comparison.ratio, shown.low, shown.high, comparison.n, comparison.verdict)
-    return dict(zip(RATIO_COLUMNS, values, strict=True))
-
-
-def _verdict_row(run: str, comparison: Comparison) -> dict[str, Any]:
-    about = {"candidate": comparison.candidate, "baseline": comparison.baseline}
-    what = {"workload": verdicts.workload_of(comparison), "metric": comparison.metric, "label": comparison.label}
-    return {"run": run, **about, **what, **_ratio_columns(comparison)}
-
-
-def _pair_row(ratio: CellRatio) -> dict[str, Any]:
-    about = {"filesystem": ratio.cell.filesystem.name, "workload": ratio.cell.workload.label, "metric": ratio.metric}
-    means = {"mean_a": ratio.mean_a, "mean_b": ratio.mean_b, "n_a": ratio.n_a, "n_b": ratio.n_b}
-    what = {"label": ratio.label, "unit": ratio.unit}
-    return {**about, **what, **means, **_ratio_columns(ratio.comparison)}
-
-
-def _figure_row(run: str, cell: CellOverRuns, one: Estimate) -> dict[str, Any]:
-    about = {"run": run, "filesystem": cell.cell.filesystem.name, "workload": cell.cell.workload.label}
-    figures = {name: getattr(one, name) for name in ("unit", "mean", "low", "high", "n")}
-    return {**about, **figures, "metric": cell.metric, "label": cell.label}
-
-
-def _to_first(ratio: CellRatio | None) -> dict[str, Any]:
-    if ratio is None:
-        return {}
-    one, shown = ratio.comparison, ratio.comparison.verdict_interval
-    return dict(zip(TO_FIRST_COLUMNS, (one.ratio, shown.low, shown.high, one.verdict), strict=True))
+def _ratio_values(comparison: Comparison) -> tuple[object, ...]:
+    """Return those of RATIO_COLUMNS; `low` and `high` are of the interval of the verdict."""
+    interval = comparison.verdict_interval
+    return comparison.ratio, interval.low, interval.high, comparison.n, comparison.verdict
 
 
 # ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,7 +231,10 @@ def compare_runs(
     else:
         differ = runs_differ or RunsDiffer()
         shared, to_first = ratios_to_first(runs, differ)
-        answers = _answers_of(runs)
+        # The comparisons of the first run that another has too, with intervals for all comparisons of a run.
+        by_run = [{key_of(one): one for one in run.comparisons} for run in runs]
+        answers = [AnswerOverRuns(tuple(comparisons.get(key) for comparisons in by_run)) for key in by_run[0]]
+        answers = [answer for answer in answers if len(answer.present) > 1]
         caveats = caveats_of_runs(runs, names, common, changed)
         how = source(differ, [side for ratios in to_first for ratio in ratios if ratio for side in ratio.spread])
     return RunComparison(
@@ -306,13 +292,6 @@ def _with_figures(runs: Sequence[RunView], absent: dict[str, str]) -> tuple[list
             next_step="the report of each run says what holds on its own box",
         )
     return measured, absent
-
-
-def _answers_of(runs: Sequence[RunView]) -> list[AnswerOverRuns]:
-    """Return the comparisons of the first run that another has too, with intervals for all comparisons of a run."""
-    by_run = [{key_of(one): one for one in run.comparisons} for run in runs]
-    answers = (AnswerOverRuns(tuple(comparisons.get(key) for comparisons in by_run)) for key in by_run[0])
-    return [answer for answer in answers if len(answer.known) > 1]
 
 
 def _estimates(runs: Sequence[ComparedRun], figure: SharedFigure, level: float) -> tuple[Estimate | None, ...]:

@@ -89,8 +89,8 @@ def ratios_to_first(
         inside_and_between, level=level, smallest_effect=smallest_effect, repeated_looks=repeated_looks
     )
     method = RUNS_METHOD if isinstance(inside_and_between, RatiosOfRuns) else WELCH_METHOD
-    named = (_sides(cell, key, place) for place, cell, key in questions)
-    comparisons = comparisons_of(named, inside_and_between, joint, level=level, method=method)
+    names = [_sides(cell, key, place) for place, cell, key in questions]
+    comparisons = comparisons_of(names, inside_and_between, joint, level=level, method=method)
     unless = _break_even(compare_rows_unpaired(*sides, steps=steps), level, repeated_looks).tolist()
     rows: dict[FigureKey, tuple[Cell, list[CellRatio | None]]] = {}
     for (place, cell, key), comparison, spread, even in zip(questions, comparisons, spreads, unless, strict=True):
@@ -103,8 +103,8 @@ def ratios_to_first(
             key[1],
             key[2],
             first.units[key],
-            tuple(own.values[key] if ratio or own is first else () for own, ratio in zip(of_runs, ratios, strict=True)),
-            tuple(own.steps.get(key, 0.0) for own in of_runs),
+            tuple(of.values[key] if ratio or of is first else () for of, ratio in zip(of_runs, ratios, strict=True)),
+            tuple(of.steps.get(key, 0.0) for of in of_runs),
         )
         for key, (cell, ratios) in rows.items()
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mountlab.core.box_facts.base import Group, Listed, fact
 from mountlab.core.box_facts.parsing import drop_unknown, key_values, lines, parse_words
@@ -81,7 +81,7 @@ def parse_os(text: str) -> str:
     raise ValueError("no name")
 
 
-def parse_command_line(text: str) -> dict[str, Any]:
+def parse_command_line(text: str) -> dict[str, object]:
     """Return the kernel's parameters and their values. What is behind `--` is for the first program and is left out.
 
     A value is kept where it is a plain word or a small number, or where its parameter chooses how the kernel works: all
@@ -97,7 +97,7 @@ def parse_command_line(text: str) -> dict[str, Any]:
     return drop_unknown({name: ", ".join(values) for name, values in parameters.items()})
 
 
-def parse_config(text: str) -> dict[str, Any]:
+def parse_config(text: str) -> dict[str, object]:
     """Return each of OPTIONS, 'n' where the kernel is built without; last the hash of the whole configuration."""
     values = {name.removeprefix("CONFIG_"): value.strip('"') for line in text.splitlines()
               for name, equals, value in [line.partition("=")] if equals and line.startswith("CONFIG_")}  # fmt: skip

@@ -41,9 +41,9 @@ def stopping(run: RunView) -> Html:
     if not run.sweep.decides:
         if run.sweep.by_hand:
             return html.paragraph("Trials were asked for by hand: their number was not fixed beforehand.")
-        begun = f"The number of blocks was fixed beforehand: {run.sweep.stages[0].counted.stop - 1}."
+        blocks_text = f"The number of blocks was fixed beforehand: {run.sweep.stages[0].counted.stop - 1}."
         more = [*extension_words.extended_texts(run.sweep), extension_words.corrected_text(run.sweep)]
-        return html.paragraph(" ".join(filter(None, [begun, *more])))
+        return html.paragraph(" ".join(filter(None, [blocks_text, *more])))
     together = "All cells of a workload leave together. Intervals are corrected for these looks after every block."
     if run.sweep.searches:
         together = "Each search ended by itself. Its interval holds whenever it is looked at."
@@ -86,9 +86,9 @@ def parameters(run: RunView) -> Html:
     ]
     head: Head = ["Workload", "Option", Column("In the import", "code"), "In the logs"]
     head = [*head, *numeric("Outputs that state it")]
-    stated: Text = html.table(head, [Rows(rows)], caption="Options of the logs") if rows else ""
+    options: Text = html.table(head, [Rows(rows)], caption="Options of the logs") if rows else ""
     text = yaml.safe_dump(run.info.parameters, sort_keys=False, allow_unicode=True, width=100)
-    return html.joined(stated, html.details("The whole sweep, resolved", html.code_block(text)))
+    return html.joined(options, html.details("The whole sweep, resolved", html.code_block(text)))
 
 
 def reproduce(run: RunView) -> Html:

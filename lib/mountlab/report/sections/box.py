@@ -64,8 +64,10 @@ def _shown(key: str, value: object) -> Text:
     summary = numbers.counted(len(value), "setting")
     if key == "cpu_mitigations":  # '2 on, 1 off (retbleed), 15 not affected'
         states = by_key((mitigation_text(str(state)).partition(" (")[0], name) for name, state in value.items())
-        named = {state: "" if state == "not affected" else f" ({', '.join(names)})" for state, names in states.items()}
-        summary = ", ".join(f"{len(states[state])} {state}{named[state]}" for state in sorted(states, reverse=True))
+        counts = []
+        for state, names in sorted(states.items(), reverse=True):
+            counts.append(f"{len(names)} {state}" + ("" if state == "not affected" else f" ({', '.join(names)})"))
+        summary = ", ".join(counts)
     parts = (
         f"{part_name(key, str(part))}: {fact_text(key, part_value, str(part))}" for part, part_value in value.items()
     )
@@ -94,8 +96,8 @@ def _disks(box_facts: BoxFacts) -> Text:
 def _programs(programs: Mapping[str, InstalledProgram]) -> Text:
     rows = [[name, program.version or "", program.path or ""] for name, program in programs.items()]
     head: Head = ["Program", "Version", Column("Path", "code")]
-    listed = html.table(head, [Rows(rows)], caption="Programs on the box")
-    return html.details(f"{numbers.counted(len(rows), 'program')} on the box", listed) if rows else ""
+    table = html.table(head, [Rows(rows)], caption="Programs on the box")
+    return html.details(f"{numbers.counted(len(rows), 'program')} on the box", table) if rows else ""
 
 
 def _clients(clients: Mapping[str, BoxFacts]) -> Text:

@@ -49,8 +49,8 @@ def capacity(run: RunView) -> Html:
 
 def _items(texts: Iterable[Text]) -> Text:
     """Return a list, or nothing where it would be empty."""
-    listed = list(texts)
-    return html.items(listed) if listed else ""
+    rows = list(texts)
+    return html.items(rows) if rows else ""
 
 
 def capacity_lines(run: RunView, searches: Sequence[CellSearch]) -> list[Html]:
@@ -101,7 +101,9 @@ def _every_trial(searches: Sequence[CellSearch]) -> Html:
     for cell, trial in trials:
         rates = [numbers.number(rate, 0) for rate in (trial.asked, trial.arrived, trial.completed)]
         times = (*(trial.latencies.get(metric, math.nan) for metric in metrics), trial.lateness)
-        objective = ("held" if trial.held else "failed") if trial.kept else "not known: schedule not kept"
+        objective = "held" if trial.meets_objective else "failed"
+        if not trial.on_schedule:
+            objective = "not known: schedule not kept"
         warmup = " (warm-up)" if trial.warmup else ""
         figures = [*rates, *(significant(time / _MS) for time in times), f"{objective}{warmup}"]
         rows.append(

@@ -80,8 +80,8 @@ def _variants(
     rows: list[Sequence[Text]] = []
     for group in groups.values():
         count, text = f"{len(group)} of {numbers.counted(len(setups), 'mount')}", text_of(group[0])
-        shown = NOT_RECORDED if text is None else text if text == _NONE else html.code(text)
-        rows.append([name if len(group) == len(setups) else html.aside(name, count), shown])
+        cell = NOT_RECORDED if text is None else text if text == _NONE else html.code(text)
+        rows.append([name if len(group) == len(setups) else html.aside(name, count), cell])
     return rows
 
 
@@ -93,8 +93,8 @@ def _kept(run: RunView, setup: Setup, what: str) -> str | None:
     """Return the commands whose output is kept as that of mkfs, or of mount; below an overlay there is another one."""
     if setup.commands is None:
         return None
-    kept = [command for command in setup.commands if command.keep in (f"{what}.txt", f"{what}-below.txt")]
-    return "\n".join(_line(run, setup, command) for command in kept) or _NONE
+    commands = [command for command in setup.commands if command.keep in (f"{what}.txt", f"{what}-below.txt")]
+    return "\n".join(_line(run, setup, command) for command in commands) or _NONE
 
 
 def _line(run: RunView, setup: Setup, command: RanCommand) -> str:

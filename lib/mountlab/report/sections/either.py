@@ -47,5 +47,5 @@ def run_order(run: Either) -> Html:
 def _one_by_one(run: Either, part: Callable[[RunView], Html]) -> Html:
     if not isinstance(run, RunComparison):
         return part(run)
-    named = zip(run.names, run.runs, strict=True)
-    return html.joined(*(html.joined(html.heading(name, level=3), part(one)) for name, one in named))
+    by_name = zip(run.names, run.runs, strict=True)
+    return html.joined(*(html.joined(html.heading(name, level=3), part(one)) for name, one in by_name))

@@ -25,7 +25,6 @@ from mountlab.report.sections.shared import answer_metrics, names_of, orders, wi
 from mountlab.report.sections.tables import latency_ratios
 from mountlab.report.sections.why import layer_plots
 from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
-from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import together
 from mountlab.wording import phrases, verdicts
 
@@ -66,8 +65,8 @@ def _shown(run: RunView, *kinds: PlotKind) -> list[Picture]:
 
 def _side_by_side(run: RunView, drawn: Iterable[Plot], why_none: str) -> Html:
     """Return the plots beside each other, and which trials are in none of them; where there is no plot, why."""
-    shown = [html.plot(plot) for plot in drawn]
-    return html.joined(html.columns(*shown), _not_drawn(run)) if shown else html.nothing(why_none)
+    pictures = [html.plot(plot) for plot in drawn]
+    return html.joined(html.columns(*pictures), _not_drawn(run)) if pictures else html.nothing(why_none)
 
 
 def _why_no_trial(run: RunView) -> str:
@@ -184,8 +183,10 @@ def latency_plots(run: RunView) -> Iterator[Plot]:
     for picture in _shown(run, "percentiles"):
         yield plots.plot_percentiles(run.percentiles, picture.place, **orders(run))
     for picture in _shown(run, "latencies"):
-        place = plots.PLACES[picture.place]
-        yield plots.plot_latencies(_pooled(run, picture.place), place, filesystems=names_of(run))
+        cells = sorted(run.sweep.cells, key=lambda cell: run.sweep.workloads.index(cell.workload))
+        histograms = [(cell, run.latencies(cell.id).get(picture.place)) for cell in cells]
+        pooled = {(cell.workload.label, cell.filesystem.name): pool for cell, pool in histograms if pool is not None}
+        yield plots.plot_latencies(pooled, plots.PLACES[picture.place], filesystems=names_of(run))
 
 
 def latencies(run: RunView) -> Html:
@@ -197,13 +198,6 @@ def latencies(run: RunView) -> Html:
     timelines = html.link("#The-slowest-operations", "Their timelines")
     slowest = html.paragraph(html.joined("Why are the slowest so slow? ", timelines)) if len(run.why.slowest) else ""
     return html.joined(html.columns(*drawn), slowest, _not_drawn(run), ratios or "")
-
-
-def _pooled(run: RunView, place: str) -> dict[tuple[str, str], Histogram]:
-    """(workload, file system) to the latencies of all I/Os, workloads in the order of the sweep."""
-    cells = sorted(run.sweep.cells, key=lambda cell: run.sweep.workloads.index(cell.workload))
-    histograms = [(cell, run.latencies(cell.id)) for cell in cells]
-    return {(c.workload.label, c.filesystem.name): by_place[place] for c, by_place in histograms if place in by_place}
 
 
 def series_plots(run: RunView) -> Iterator[Plot]:
@@ -358,9 +352,9 @@ def plots_of_plugins(run: RunView) -> Html:
             if isinstance(part, PluginError):
                 raise part
             with plugins.calling(entry):
-                made = list(part.draw(run))
-                plugins.check_answer(entry, made, list[Plot], "draw()")
-                drawn = [html.plot(plot) for plot in made]
+                drawings = list(part.draw(run))
+                plugins.check_answer(entry, drawings, list[Plot], "draw()")
+                drawn = [html.plot(plot) for plot in drawings]
         except PluginError as error:
             parts.append(html.paragraph(f"{entry.name}: {error.in_short}.", kind="meta"))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from mountlab import plots
@@ -68,14 +68,14 @@ def _duration(run: RunView) -> str:
 
 def _blocks(run: RunView) -> str:
     counted = run.trials[run.trials["status"].isin(("ok", "timeout")) & ~run.trials["warmup"].astype(bool)]
-    done, planned = counted["block"].nunique(), run.sweep.design.repeats
+    blocks, planned = counted["block"].nunique(), run.sweep.design.repeats
     if run.stops:
         fewest = min(stop.blocks for stop in run.stops)
-        return f"n = {numbers.counted(done, 'block')}" if fewest >= done else f"n = {fewest} to {done} blocks"
+        return f"n = {numbers.counted(blocks, 'block')}" if fewest >= blocks else f"n = {fewest} to {blocks} blocks"
     fewest = min(len(run.sweep.blocks_of(cell.id)) for cell in run.sweep.cells)
-    if fewest < done == planned:
-        return f"n = {fewest} to {done} blocks"
-    return f"n = {numbers.counted(done, 'block')}" if done >= planned else f"n = {done} of {planned} blocks"
+    if fewest < blocks == planned:
+        return f"n = {fewest} to {blocks} blocks"
+    return f"n = {numbers.counted(blocks, 'block')}" if blocks >= planned else f"n = {blocks} of {planned} blocks"
 
 
 def answer(run: RunView) -> Html:
@@ -87,7 +87,7 @@ def answer(run: RunView) -> Html:
         parts = [line for line in parts if not line.part and any(map(verdicts.has_interval, answers.answering(run)))]
     lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in parts]
     corrected = extension_words.looks_text(run.sweep)
-    looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expected(run) else ""
+    looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expectations(run) else ""
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
     doubts = html.paragraph(f"{no_caveats(run.checks_passed)}.", kind="meta")
     if run.caveats:
@@ -98,10 +98,10 @@ def answer(run: RunView) -> Html:
 def _expected(run: RunView) -> Html | str:
     """Return what was expected beforehand; of what names a part of the question, whether it is so."""
     rows = []
-    for claim in answers.expected(run):  # 'faster on tmpfs', or 'faster' of all that are compared
+    for claim in answers.expectations(run):  # 'faster on tmpfs', or 'faster' of all that are compared
         on = f" on {claim.candidate}" if claim.candidate else ""
         what = f"{_capital(claim.part)} {'the same' if claim.claim == 'same' else claim.claim}{on}"
-        rows.append(html.labelled(f"{_HELD[claim.held]} {what}", f"{claim.held}, {claim.text}"))
+        rows.append(html.labelled(f"{_CLAIM_MARKS[claim.state]} {what}", f"{claim.state}, {claim.text}"))
     says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
     if rows and (corrected := extension_words.looks_text(run.sweep)):
         says = f"{says} ({corrected})"
@@ -110,7 +110,7 @@ def _expected(run: RunView) -> Html | str:
     return html.box("expected", html.paragraph(says, kind="meta"), html.items(rows))
 
 
-_HELD: Mapping[answers.Held, str] = {"confirmed": "✓", "contradicted": "✗", "open": "?", "not measured": "–"}
+_CLAIM_MARKS = {"confirmed": "✓", "contradicted": "✗", "open": "?", "not measured": "–"}
 
 
 def _capital(text: str) -> str:
@@ -162,8 +162,8 @@ def _ratios(run: RunView) -> Text:
     first, *others = drawn
     if not others:
         return first
-    shown, hidden = (numbers.counted(count, "workload") for count in (len(parts[0]), len(rows) - len(parts[0])))
-    strongest = html.paragraph(f"The {shown} with the strongest effects, of {len(rows)}.", kind="meta")
+    open_count, hidden = (numbers.counted(count, "workload") for count in (len(parts[0]), len(rows) - len(parts[0])))
+    strongest = html.paragraph(f"The {open_count} with the strongest effects, of {len(rows)}.", kind="meta")
     return html.joined(first, strongest, html.details(f"The other {hidden}", html.joined(*others)))
 
 

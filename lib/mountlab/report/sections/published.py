@@ -29,8 +29,8 @@ def published(run: RunView) -> Html:
     agreement = html.paragraph(verdicts.agreement_sentence([result.agreement for result in results]))
     sentence = agreement if len(pairs) < len(results) else ""
     sources = {figure.study: figure.source for figure in run.published}
-    listed = html.items(f"{study}: {source}" for study, source in sources.items())
-    return html.joined(sentence, note, plot, _published_table(results), listed)
+    studies = html.items(f"{study}: {source}" for study, source in sources.items())
+    return html.joined(sentence, note, plot, _published_table(results), studies)
 
 
 def _published_table(results: Sequence[Beside]) -> Html:

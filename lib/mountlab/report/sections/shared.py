@@ -90,11 +90,11 @@ def within(rows: Mapping[str, int], most: int) -> list[list[str]]:
     """Return groups with so many rows each, in their order, in parts of at most so many rows; a larger one is a part
     alone."""
     parts: list[list[str]] = []
-    left = 0
+    room = 0
     for group, count in rows.items():
-        if count > left or not parts:
+        if count > room or not parts:
             parts.append([])
-            left = most
+            room = most
         parts[-1].append(group)
-        left -= count
+        room -= count
     return parts

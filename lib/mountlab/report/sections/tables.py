@@ -31,10 +31,10 @@ def tables(run: RunView) -> Html:
     others = [metric for metric in dict.fromkeys(run.estimates["metric"]) if metric not in main]
     measured = set(run.estimates["metric"])
     beside = _BesideMeans.of(run)
-    shown = [_metric_table(run, metric, beside) for metric in main if metric in measured]
+    metric_tables = [_metric_table(run, metric, beside) for metric in main if metric in measured]
     rest = html.joined(*(_metric_table(run, metric, beside) for metric in others))
     hidden = html.details(numbers.counted(len(others), "more metric"), rest) if others else ""
-    return html.joined(*shown, hidden) if shown or others else html.paragraph("No trial succeeded.")
+    return html.joined(*metric_tables, hidden) if metric_tables or others else html.paragraph("No trial succeeded.")
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ def _metric_table(run: RunView, metric: str, beside: _BesideMeans) -> Html:
     head: Head = ["File system", *numeric(*figures, "n", "CV, %", ratio), interval, "Verdict", "Caveats"]
     rows: list[tuple[str, list[Text]]] = []
     for mean in means:
-        shown = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
+        texts = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
         doubts = ", ".join(map(names.code_words, beside.doubts.get(caveats.doubt_key(mean.cell, metric), ())))
         n, cv = phrases.trial_count(mean.n, mean.censored), numbers.number(mean.cv * 100, 1)
         ratio_cells = _ratio_cells(run, mean, beside.ratios.get((metric, mean.label, mean.cell)))
         name = beside.names.get(mean.filesystem, mean.filesystem)
-        rows.append((mean.row, [name, shown.value, shown.low, shown.high, n, cv, *ratio_cells, doubts]))
+        rows.append((mean.row, [name, texts.value, texts.low, texts.high, n, cv, *ratio_cells, doubts]))
     return html.grouped_table(head, rows, caption=_in_unit(names.metric_heading(metric), scale.unit))
 
 
@@ -95,10 +95,10 @@ def latency_ratios(run: RunView) -> Html | None:
     """Return latency percentiles against the baseline: a sentence and a table with a row for each file system and
     latency, a column for each percentile; None where there is none."""
     answers = (comparison for comparison in answering(run) if comparison.metric in COMPARED_PERCENTILES)
-    shown = [*run.latency_comparisons, *answers]
-    if not shown:
+    ratios = [*run.latency_comparisons, *answers]
+    if not ratios:
         return None
-    percents = sorted({PERCENT_OF[comparison.metric] for comparison in shown})
+    percents = sorted({PERCENT_OF[comparison.metric] for comparison in ratios})
     labels, order = [workload.label for workload in run.sweep.workloads], [fs.name for fs in run.sweep.filesystems]
 
     def place(comparison: Comparison) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ def latency_ratios(run: RunView) -> Html | None:
         return workload, COMPARED_PERCENTILES.index(_median_of(comparison.metric)), filesystem
 
     rows: dict[tuple[str, str], dict[float, str]] = {}
-    for comparison in sorted(shown, key=place):
+    for comparison in sorted(ratios, key=place):
         # 'fio rw=read: read completion latency', whichever of its percentiles the comparison is of.
         noun = names.metric_noun(_median_of(comparison.metric), comparison.label).removeprefix("median ")
         sign = verdicts.SIGNS[comparison.verdict] if verdicts.has_interval(comparison) else "no interval"
@@ -121,13 +121,13 @@ def latency_ratios(run: RunView) -> Html | None:
     )
     head: Head = ["File system", *(Column(f"p{percent:g}", "interval") for percent in percents)]
     table = html.grouped_table(head, body, caption=f"Latency percentiles as multiples of those of {run.sweep.baseline}")
-    summary = verdicts.summary(shown, run.sweep.design.smallest_effect)
+    summary = verdicts.summary(ratios, run.sweep.design.smallest_effect)
     apart = len(run.latency_comparisons)  # a family of their own
-    which = f"these {apart} ratios together, apart from those of the answer"
-    if apart < len(shown):
-        which = f"{apart} of these ratios together; the others are of the answer, and hold together with all of it"
+    scope = f"these {apart} ratios together, apart from those of the answer"
+    if apart < len(ratios):
+        scope = f"{apart} of these ratios together; the others are of the answer, and hold together with all of it"
     few = f"{numbers.MISSING}: a trial of either side has too few I/Os for the percentile"
-    note = f"Below 1 is faster. Verdicts and intervals hold for {which}. {few}."
+    note = f"Below 1 is faster. Verdicts and intervals hold for {scope}. {few}."
     return html.joined(html.paragraph(f"Latency percentiles. {summary}"), table, html.paragraph(note, kind="meta"))
 
 
@@ -144,9 +144,9 @@ def explained(run: RunView) -> Html:
     # The options of a workload are its factors.
     parts = dict.fromkeys((w.name, m) for w in run.sweep.workloads for m in run.answer_metrics.get(w.label, ()))
     analyses = [_explained(run, *part, label) for part in parts for label in labels.get(part, ())]
-    shown = [analysis for analysis in analyses if analysis]
+    present = [analysis for analysis in analyses if analysis]
     why = "Nothing was swept in more than one trial, so there is no variance to share out."
-    return html.joined(*shown) if shown else html.nothing(why)
+    return html.joined(*present) if present else html.nothing(why)
 
 
 def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | None:
@@ -160,14 +160,14 @@ def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | N
     if effects.empty:
         return None
     rows = [{str(key): value for key, value in row.items()} for row in effects.to_dict("records")]
-    shown: list[list[Text]] = []
+    body: list[list[Text]] = []
     for row in rows:
         share, _, bounds = phrases.share_text(row).partition(" [")
         errors = f"{row['df']}, {row['error_df']:.4g}" if row["error_df"] else str(row["df"])
         tested = ("", "") if math.isnan(row["f"]) else (numbers.number(row["f"], 1), numbers.p_text(row["p"]))
-        shown.append([phrases.effect_name(row["effect"]), share, bounds and f"[{bounds}", errors, *tested])
+        body.append([phrases.effect_name(row["effect"]), share, bounds and f"[{bounds}", errors, *tested])
     interval = Column(f"{numbers.percent(level)} interval", "interval")
     head: Head = ["Effect", *numeric("Share"), interval, *numeric("df", "F", "p")]
-    table = html.table(head, [Rows(shown)], caption=f"Analysis of variance: {what}")
+    table = html.table(head, [Rows(body)], caption=f"Analysis of variance: {what}")
     sentence = phrases.explained_sentence(rows, what)
     return html.joined(html.paragraph(sentence), html.details(f"Analysis of variance: {what}", table))

@@ -39,23 +39,23 @@ def trials(run: RunView) -> Html:
         rows.append([*what, _status(row), _reason(row), moment(row["started_at"])])
     head: Head = ["Trial", *numeric("Block"), "File system", "Workload", "Status", "Reason", Column("Started", "line")]
     reasons = html.table(head, [Rows(rows)], caption="Trials that gave no measurement") if rows else ""
-    shown = html.joined(html.joined(_limited(len(bad)), reasons) if rows else "", _with_and_without(run))
-    return html.joined(line, shown, html.details(f"All {count}", _everything(run)))
+    table = html.joined(html.joined(_limited(len(bad)), reasons) if rows else "", _with_and_without(run))
+    return html.joined(line, table, html.details(f"All {count}", _everything(run)))
 
 
 def trial_frame(run: RunView) -> pd.DataFrame:
     """Return one row a trial, as in trials.jsonl; and the columns of `trials` with every digit, in base units."""
     values, records = trial_values(run), run.records
     ids = run.trials["trial_id"].tolist()
-    kept = [records.get(trial_id, TrialRecord()) for trial_id in ids]
+    in_order = [records.get(trial_id, TrialRecord()) for trial_id in ids]
     more: dict[str, list[float | None]] = {}
     for metric in _metrics(run, values):
         figures = [values.get((trial_id, metric)) for trial_id in ids]
         more[metric] = [figure.value if figure else None for figure in figures]
         more[f"{metric}_of_mean"] = [figure.multiple if figure else None for figure in figures]
-    more["device_bytes_read"] = [record.device.read if record.device else None for record in kept]
-    more["device_bytes_written"] = [record.device.written if record.device else None for record in kept]
-    more["processor_share"] = [record.busy for record in kept]
+    more["device_bytes_read"] = [record.device.read if record.device else None for record in in_order]
+    more["device_bytes_written"] = [record.device.written if record.device else None for record in in_order]
+    more["processor_share"] = [record.busy for record in in_order]
     return run.trials.assign(**{name: pd.Series(column, index=run.trials.index) for name, column in more.items()})
 
 

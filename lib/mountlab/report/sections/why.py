@@ -71,8 +71,8 @@ def _sentences(run: RunView, causes: Sequence[Cause], figures: Sequence[WorkFigu
         subject = why_sentences.cause_subject(cause, name_workload=not alone)
         sentences.append(html.labelled(subject, why_sentences.cause_sentence(cause, figures, instead)))
     if not sentences:
-        compared = "no two file systems are compared" if not run.comparisons else "too few diagnostic trials are shown"
-        return html.paragraph(f"No difference is explained: {compared}. The split of each latency is below.")
+        reason = "no two file systems are compared" if not run.comparisons else "too few diagnostic trials are shown"
+        return html.paragraph(f"No difference is explained: {reason}. The split of each latency is below.")
     more = sentences[_MOST_SENTENCES:]
     folded = html.details(numbers.counted(len(more), "more difference"), html.items(more)) if more else ""
     return html.joined(html.items(sentences[:_MOST_SENTENCES]), folded)
@@ -117,9 +117,11 @@ def _shares(causes: Sequence[Cause]) -> Text:
         return ""
     head: Head = ["Part", *html.numeric("Difference", "Share"), Column("Interval", "interval")]
     table = html.grouped_table(head, rows, caption="Parts of each difference that is shown, candidate less baseline")
-    held = "The intervals of one difference hold all together. Differences are means."
-    note = html.paragraph(f"{held} Parts that point against a difference make others more than all of it.", kind="meta")
-    return html.details("Every part of the differences", html.joined(table, note))
+    note = (
+        "The intervals of one difference hold all together. Differences are means. Parts that point against a "
+        "difference make others more than all of it."
+    )
+    return html.details("Every part of the differences", html.joined(table, html.paragraph(note, kind="meta")))
 
 
 def _all_parts(cause: Cause) -> Iterator[PartOfDifference]:
@@ -170,11 +172,11 @@ def _work_cell(figure: WorkFigure | None) -> Text:
         scale = scale_for(figure.unit, value.mean)
         factor, unit = scale.factor, f"\u00a0{scale.unit}"
     figures = numbers.mean_figures(value.mean, value.low, value.high, factor=factor)
-    shown = f"{figures.value}{unit} {figures.interval}".strip()
+    text = f"{figures.value}{unit} {figures.interval}".strip()
     if figure.ratio is None or math.isnan(figure.ratio.low):
-        return shown
+        return text
     ratio = numbers.ratio_figures(figure.ratio.ratio, figure.ratio.low, figure.ratio.high)
-    return html.stacked(shown, f"{numbers.TIMES}{ratio}")
+    return html.stacked(text, f"{numbers.TIMES}{ratio}")
 
 
 # ── what ran instead ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,7 +215,7 @@ def _beside(run: RunView) -> Html:
             doubts.append(why_sentences.few_sentence(few))
     doubts += [*map(why_sentences.off_sentence, why_doubts.off(run.why))]
     lost = why_sentences.lost_sentence(*why_doubts.lost(run.why))
-    seen = why_doubts.partly_seen(run.why)
-    windows = [why_sentences.partly_seen_sentence(seen)] if seen else []
+    partly_seen = why_doubts.partly_seen(run.why)
+    windows = [why_sentences.partly_seen_sentence(partly_seen)] if partly_seen else []
     notes = [*why_sentences.cost_sentences(costs), *windows, lost, why_sentences.UNKNOWABLE]
     return html.joined(html.items(doubts) if doubts else "", html.paragraph(" ".join(notes), kind="meta"))

@@ -46,12 +46,12 @@ def _rate(rate: float) -> str:
 def _tried_text(search: CellSearch) -> str:
     """'held at up to 400 requests/s and failed from 800 requests/s on': what trials answered that bound a capacity on
     neither side; '' where none answered."""
-    kept = [trial for trial in search.counted if trial.kept]
-    held, failed = [trial.asked for trial in kept if trial.held], [trial.asked for trial in kept if not trial.held]
-    if held and failed and min(failed) <= max(held):
-        return f"held and failed by turns between {_rate(min(failed))} and {_rate(max(held))} {UNIT}"
-    parts = [f"held at up to {_rate(max(held))} {UNIT}"] if held else []
-    return " and ".join([*parts, *([f"failed from {_rate(min(failed))} {UNIT} on"] if failed else [])])
+    rates = by_key((trial.meets_objective, trial.asked) for trial in search.counted if trial.on_schedule)
+    highest, lowest = max(rates.get(True, ()), default=None), min(rates.get(False, ()), default=None)
+    if highest is not None and lowest is not None and lowest <= highest:
+        return f"held and failed by turns between {_rate(lowest)} and {_rate(highest)} {UNIT}"
+    parts = [f"held at up to {_rate(highest)} {UNIT}"] if highest is not None else []
+    return " and ".join([*parts, *([f"failed from {_rate(lowest)} {UNIT} on"] if lowest is not None else [])])
 
 
 # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -91,8 +91,8 @@ def answer_lines(
             text += "."
             if search.capacity.low <= 0 and math.isfinite(search.capacity.high):  # what the box did beside it
                 busy = [caveat for caveat in _about(search, caveats) if caveat.code in BUSY]
-                seen = [grouped([caveat])[0].first_sentence for caveat in busy]
-                text += "".join(f" {sentence[:1].upper()}{sentence[1:]}." for sentence in seen)
+                reasons = [grouped([caveat])[0].first_sentence for caveat in busy]
+                text += "".join(f" {sentence[:1].upper()}{sentence[1:]}." for sentence in reasons)
             lines.append((label if len(groups) > 1 else "", text))
             at = ""
     return lines
@@ -106,9 +106,9 @@ def _takes(search: CellSearch, caveats: Sequence[Caveat]) -> str:
     figures = count_figures(capacity.mean, capacity.low, capacity.high)
     if any(caveat.code == "capacity-changed" for caveat in _about(search, caveats)):
         return f"{name} takes between {figures.low} and {figures.high} {UNIT}, which seems to have changed meanwhile"
-    wanted = search.search.half_width
-    wide = f" ({half_width_text(capacity)}, where ±\u00a0{percent(wanted)} was asked for)"
-    imprecise = half_width(capacity) > wanted and search.stop is not None and search.stop.reason != "precise"
+    width = search.search.half_width
+    wide = f" ({half_width_text(capacity)}, where ±\u00a0{percent(width)} was asked for)"
+    imprecise = half_width(capacity) > width and search.stop is not None and search.stop.reason != "precise"
     return f"{name} takes {figures} {UNIT}{wide if imprecise else ''}"
 
 
@@ -120,7 +120,7 @@ def _takes_bound(search: CellSearch, caveats: Sequence[Caveat]) -> str:
     if math.isfinite(high):
         busy = any(caveat.code in BUSY for caveat in _about(search, caveats))
         return f"already fails at {_rate(high)} {UNIT}{' on this busy box' if busy else ''}"
-    if not any(trial.kept for trial in search.counted):
+    if not any(trial.on_schedule for trial in search.counted):
         return f"has no bound, since none of {counted(len(search.counted), 'trial')} tells whether the objective held"
     return f"has no bound from {counted(len(search.counted), 'trial')}: the objective {_tried_text(search)}"
 
@@ -151,7 +151,7 @@ def open_sentence(search: CellSearch) -> str:
         return f"{name}: no upper bound, since the objective did not fail often enough at the highest rates."
     if math.isfinite(high):
         return f"{name}: no lower bound, since the objective did not hold often enough at the lowest rates."
-    trials = counted(sum(trial.kept for trial in search.counted), "trial")
+    trials = counted(sum(trial.on_schedule for trial in search.counted), "trial")
     return f"{name}: the {trials} that count bound it on neither side."
 
 
@@ -172,7 +172,8 @@ def lost_sentence(search: CellSearch) -> str:
 def undrawn_sentence(search: CellSearch) -> str:
     """Say how many trials that count are not in the figure, and why; '' where all are."""
     metrics = {curve.metric: curve for curve in search.curves}
-    missing = [sum(trial.kept and metric not in trial.latencies for trial in search.counted) for metric in metrics]
+    on_schedule = [trial for trial in search.counted if trial.on_schedule]
+    missing = [sum(metric not in trial.latencies for trial in on_schedule) for metric in metrics]
     if not any(missing):
         return ""
     name, what = search.cell.filesystem.name, listed([_percentile_of(curve) for curve in metrics.values()])
@@ -186,10 +187,10 @@ def _percentile_of(curve: LoadCurve) -> str:
 
 def knee_sentence(curves: Sequence[LoadCurve]) -> str:
     """'The flat part of read p99 ends between 2 100 and 2 400 requests/s on ext4 ...'; '' where no curve shows it."""
-    shown = [(curve, curve.knee) for curve in curves if curve.knee]
-    if not shown:
+    knees = [(curve, curve.knee) for curve in curves if curve.knee]
+    if not knees:
         return ""
-    ends = [f"{number(knee[0], 0)} and {number(knee[1], 0)} {UNIT} on {curve.filesystem}" for curve, knee in shown]
+    ends = [f"{number(knee[0], 0)} and {number(knee[1], 0)} {UNIT} on {curve.filesystem}" for curve, knee in knees]
     what = _percentile_of(curves[0])
     return f"The flat part of {what} ends between {listed(ends)}: from there on it is more than twice as long."
 

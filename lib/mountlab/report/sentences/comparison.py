@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import WORKLOAD, Difference
@@ -111,10 +111,10 @@ def _held_in_runs(comparison: RunComparison) -> Iterator[str]:
         every = f"its {total.removeprefix('1 ')} has" if len(answers) == 1 else f"all {total} have"
         yield f"The answer held: {every} the same verdict in every run."
         return
-    held = len(answers) - len(changed)
-    yield f"The answer did not hold throughout: {held} of {total} have the same verdict in every run."
+    count = len(answers) - len(changed)
+    yield f"The answer did not hold throughout: {count} of {total} have the same verdict in every run."
     for answer in changed[:_MOST_NAMED]:
-        yield f"{answer_name(answer.known[0])}: {_by_verdict(comparison, answer, 'in')}."
+        yield f"{answer_name(answer.present[0])}: {_by_verdict(comparison, answer, 'in')}."
     if len(changed) > _MOST_NAMED:
         yield f"{len(changed) - _MOST_NAMED} more changed; the table has all of them."
 
@@ -122,10 +122,10 @@ def _held_in_runs(comparison: RunComparison) -> Iterator[str]:
 def _held_on_boxes(comparison: RunComparison) -> str:
     """'Box by box, 7 of 9 comparisons have the same verdict, faster, slower or the same, on every box.'"""
     ratios = comparison.over_boxes
-    held = sum(ratio.holds for ratio in ratios)
+    count = sum(ratio.holds for ratio in ratios)
     total = numbers.counted(len(ratios), "comparison")
-    has = "has" if 1 in (held, len(ratios)) else "have"
-    return f"Box by box, {held} of {total} {has} the same verdict, faster, slower or the same, on every box."
+    has = "has" if 1 in (count, len(ratios)) else "have"
+    return f"Box by box, {count} of {total} {has} the same verdict, faster, slower or the same, on every box."
 
 
 def _turned(comparison: RunComparison) -> Iterator[str]:
@@ -336,9 +336,9 @@ def _ratio_lines(pair: RunComparison) -> list[str]:
     for ratio in pair.ratios:
         figures = verdicts.compared_figures(ratio.comparison)
         means = (numbers.quantity(mean, ratio.unit) for mean in (ratio.mean_a, ratio.mean_b))
-        shown = (figures.value, figures.interval, f"{ratio.n_a}, {ratio.n_b}", break_even_text(ratio))
+        cells = (figures.value, figures.interval, f"{ratio.n_a}, {ratio.n_b}", break_even_text(ratio))
         verdict = verdicts.verdict_or_why(ratio.comparison, pair.smallest_effect)
-        rows.append((ratio.cell.id, metric_noun(ratio.metric, ratio.label), *means, *shown, verdict))
+        rows.append((ratio.cell.id, metric_noun(ratio.metric, ratio.label), *means, *cells, verdict))
     return _table(head, rows)
 
 
@@ -367,10 +367,10 @@ def _figure_lines(comparison: RunComparison) -> list[str]:
 # ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def comparison_json(comparison: RunComparison) -> dict[str, Any]:
+def comparison_json(comparison: RunComparison) -> dict[str, object]:
     """Return everything in the comparison, JSON-able: what is infinite or not known is null."""
     runs = {name: run.info.run_id for name, run in zip(comparison.names, comparison.runs, strict=True)}
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "level": comparison.level,
         "smallest_effect": comparison.smallest_effect,
         "sentences": sentences(comparison),
@@ -402,17 +402,17 @@ def comparison_json(comparison: RunComparison) -> dict[str, Any]:
                 for cell in comparison.cells
             ],
         }
-    data: dict[str, Any] = plain(content)
+    data: dict[str, object] = plain(content)
     return data
 
 
-def _answer_json(comparison: Comparison) -> dict[str, Any]:
+def _answer_json(comparison: Comparison) -> dict[str, object]:
     """Return the columns of a comparison; `low`, `high` and `level` are of the interval of its verdict."""
-    shown = comparison.verdict_interval
-    return {**comparison.columns, "low": shown.low, "high": shown.high, "level": shown.level}
+    interval = comparison.verdict_interval
+    return {**comparison.columns, "low": interval.low, "high": interval.high, "level": interval.level}
 
 
-def _cell_json(cell: CellOverRuns) -> dict[str, Any]:
+def _cell_json(cell: CellOverRuns) -> dict[str, object]:
     return {
         "cell": cell.cell.id,
         "metric": cell.metric,
@@ -424,7 +424,7 @@ def _cell_json(cell: CellOverRuns) -> dict[str, Any]:
     }
 
 
-def _pair_json(pair: RunComparison) -> dict[str, Any]:
+def _pair_json(pair: RunComparison) -> dict[str, object]:
     differences = []
     for row in pair.differences:
         a, b = row.values

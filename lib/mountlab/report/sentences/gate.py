@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
@@ -148,7 +147,7 @@ def _differs(gate: Gate) -> list[str]:
     return [*areas, *gate.options, *caveat_lines(gate.unequal)]
 
 
-def gate_json(gate: Gate) -> dict[str, Any]:
+def gate_json(gate: Gate) -> dict[str, object]:
     """Return everything in the gate, JSON-able: what is infinite or not known is null."""
     return {
         "outcome": gate.outcome,

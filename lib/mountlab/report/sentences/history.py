@@ -117,11 +117,11 @@ def sentences(histories: Sequence[History]) -> list[str]:
         lines.append(f"{count} too short to show any change: it takes {fewest} runs or more.")
     lines += _outlook(histories)
     families = len({(history.key.sweep, history.key.box) for history in histories})
-    expected = f": of these {families} at most {numbers.number(families * (1 - LEVEL), 2)}" if families > 1 else ""
+    chance = f": of these {families} at most {numbers.number(families * (1 - LEVEL), 2)}" if families > 1 else ""
     false_alarms = (
         "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
         f"changes, at most {numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
-        f"looks{expected}. That allows for odd runs, "
+        f"looks{chance}. That allows for odd runs, "
         "and in part for neighbouring runs that are alike: docs/calibration.md has the rates."
     )
     return [*lines, false_alarms]
@@ -139,8 +139,8 @@ def _left_out(histories: Sequence[History]) -> Iterator[str]:
     no_ratio = (False, "whose mean is 0 or no number", "No ratio to 0 exists")
     for censored, why, then in (no_ratio, (True, limit, "They have no median")):
         if pairs := [pair for pair in out if bool(pair[1].censored) == censored]:
-            left = f"Left out: {_figures_of(pairs)}, {why}; the newest is {_newest(pairs)}."
-            yield f"{left} {then}: look at these runs yourself."
+            text = f"Left out: {_figures_of(pairs)}, {why}; the newest is {_newest(pairs)}."
+            yield f"{text} {then}: look at these runs yourself."
     late = [(history, point) for history in histories for point in history.by_median]
     if late:
         median = "the figure is the median of all trials, with these as the worst"
@@ -175,7 +175,7 @@ def _outlook(histories: Sequence[History]) -> Iterator[str]:
         return
     runs, size = median_low(sizes)
     of = f", by the median of {number_of_histories(len(sizes))}" if len(sizes) > 1 else ""
-    by_history = ([runs for runs, seen in history.visible if seen <= _SIZE] for history in histories)
+    by_history = ([runs for runs, size in history.visible if size <= _SIZE] for history in histories)
     delays = [delays[0] for delays in by_history if delays]
     late = f"at most {max(delays)} runs late" if delays else "not within the runs that are there"
     some = f" in {len(delays)} of {number_of_histories(len(histories))}" if 0 < len(delays) < len(histories) else ""
@@ -268,9 +268,9 @@ def history_rows(histories: Sequence[History]) -> Iterator[tuple[object, ...]]:
             yield (*of_key(history.key), *run, *of_point(point), *of_estimate(point.estimate), since)
 
 
-def history_json(histories: Sequence[History]) -> dict[str, Any]:
+def history_json(histories: Sequence[History]) -> dict[str, object]:
     """Return everything that histories say, JSON-able: what is not known is null."""
-    made = [
+    entries = [
         {
             **asdict(history.key),
             "family": history.family,
@@ -284,11 +284,11 @@ def history_json(histories: Sequence[History]) -> dict[str, Any]:
         }
         for history in histories
     ]
-    read: dict[str, Any] = plain({"level": LEVEL, "sentences": sentences(histories), "histories": made})
-    return read
+    document: dict[str, object] = plain({"level": LEVEL, "sentences": sentences(histories), "histories": entries})
+    return document
 
 
-def _runs_json(history: History) -> list[dict[str, Any]]:
+def _runs_json(history: History) -> list[dict[str, object]]:
     """Return the runs; of facts with several values those values that differ between runs."""
     first = history.points[0].facts if history.points else {}
     steady = {name for name in first if ": " in name and len({point.facts.get(name) for point in history.points}) == 1}
@@ -302,7 +302,7 @@ def _runs_json(history: History) -> list[dict[str, Any]]:
     ]
 
 
-def change_json(history: History, change: Change) -> dict[str, Any]:
+def change_json(history: History, change: Change) -> dict[str, object]:
     """Return one change, with what else changed there."""
     before, after = history.points[change.at - 1], history.points[change.at]
     turns = [{**asdict(turn), "commits": turn.commits} for turn in history.turns(change)]

@@ -53,13 +53,13 @@ def cause_sentence(cause: Cause, figures: Sequence[WorkFigure], instead: Instead
     """'2.1 flushes per sync on ext4, 1.0 on xfs. The largest part of the difference is flushes (for the journal):
     80 % [71, 88]. xfs takes 0.58 [0.54, 0.62] of ext4's time: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks.';
     where nothing is shown, why."""
-    done, largest = _stop(work_words(cause, figures)), cause.largest
+    sentence, largest = _stop(work_words(cause, figures)), cause.largest
     if largest is None:
-        return f"{done}{_nothing_shown(cause)}"
+        return f"{sentence}{_nothing_shown(cause)}"
     shares = f"{_more(cause, largest)}{_summed(cause, largest)}{_consequence(cause, instead)}"
     sides = f"{quantity(cause.ours.mean, 's')} against {quantity(cause.theirs.mean, 's')}"
     difference = f"{_ratio(cause)}: {sides}; n = {counted(cause.ratio.n, 'diagnostic block')}."
-    return f"{done}{_largest(cause, largest)} {difference}{shares}"
+    return f"{sentence}{_largest(cause, largest)} {difference}{shares}"
 
 
 def _stop(clause: str) -> str:
@@ -139,19 +139,19 @@ def _ratio(cause: Cause) -> str:
 
 def _more(cause: Cause, largest: PartOfDifference) -> str:
     """Return what else makes the difference, and what points the other way."""
-    named = [part.part for part in (largest, cause.wait_before, *cause.as_large) if part]
-    parts = [part for part in cause.parts if not any(layer.holds(part.part) for layer in named)]
-    others = [part for part in parts if part.share.shown and abs(part.share.share) >= _LEAST_SHARE]
-    along = [part for part in others if part.share.share > 0][:_MOST_MORE]
-    against = [part for part in reversed(others) if part.share.share < 0][:_MOST_MORE]
+    described = [row.part for row in (largest, cause.wait_before, *cause.as_large) if row]
+    rest = [row for row in cause.parts if not any(part.holds(row.part) for part in described)]
+    others = [row for row in rest if row.share.shown and abs(row.share.share) >= _LEAST_SHARE]
+    along = [row for row in others if row.share.share > 0][:_MOST_MORE]
+    against = [row for row in reversed(others) if row.share.share < 0][:_MOST_MORE]
     text = f" Next: {_parts(along)}." if along else ""
     return f"{text} Against it: {_parts(against)}." if against else text
 
 
 def _summed(cause: Cause, first: PartOfDifference) -> str:
     """Return the layer that has more than the largest part, where one does in all that it served."""
-    layer, named = cause.by_layer[0], {first.part.layer, *(("run_queue",) if cause.wait_before else ())}
-    if not layer.share.shown or layer.part.layer in named or layer.share.share <= first.share.share:
+    layer, layers = cause.by_layer[0], {first.part.layer, *(("run_queue",) if cause.wait_before else ())}
+    if not layer.share.shown or layer.part.layer in layers or layer.share.share <= first.share.share:
         return ""
     return f" All in all {layer_noun(*layer.part)} has more: {share_words(layer.share)}."
 
@@ -284,8 +284,8 @@ def answer_lines(run: RunView) -> list[tuple[str, str]]:
     figures, instead = work(run.why, run.sweep), partial(ran_instead, run.why)
     alone, smallest = len(run.sweep.workloads) == 1, run.sweep.design.smallest_effect
     explained = [(answer, text) for answer in answering(run) if (text := answer_sentence(answer, figures, instead))]
-    shown = explained[:_MOST_ANSWERS]
-    lines = [(answer_subject(answer, smallest, name_workload=not alone), text) for answer, text in shown]
+    first = explained[:_MOST_ANSWERS]
+    lines = [(answer_subject(answer, smallest, name_workload=not alone), text) for answer, text in first]
     more = len(explained) - len(lines)
     return [*lines, ("", f"The section Why has {counted(more, 'more difference')}.")] if more else lines
 
@@ -345,10 +345,10 @@ def _doubts(answer: Answer) -> str:
 
 def withheld_sentence(withheld: Withheld) -> str:
     """'xfs/fsync: 1 of 5 diagnostic trials is withheld (sync): the kernel had no room for 3 of 90 events.'"""
-    which = f" ({withheld.operations})" if withheld.operations else ""
+    operations = f" ({withheld.operations})" if withheld.operations else ""
     verb = "is" if withheld.trials == 1 else "are"
     trials = f"{withheld.trials} of {counted(withheld.of, 'diagnostic trial')}"
-    return f"{withheld.cell}: {trials} {verb} withheld{which}: {withheld.reason}."
+    return f"{withheld.cell}: {trials} {verb} withheld{operations}: {withheld.reason}."
 
 
 def cut_sentence(cut: Cut) -> str:
@@ -366,9 +366,9 @@ def partly_seen_sentence(cells: Sequence[PartlySeen]) -> str:
 
 def few_sentence(few: FewOperations) -> str:
     """'xfs/fsync: no 99th percentile of sync: a diagnostic trial holds 412 operations, and 1,000 are needed.'"""
-    held = counted(few.fewest, "operation")
-    needed = f"{ios_needed(99):,} are needed"
-    return f"{few.cell}: no 99th percentile of {few.operation}: a diagnostic trial holds {held}, and {needed}."
+    count = counted(few.fewest, "operation")
+    minimum = f"{ios_needed(99):,} are needed"
+    return f"{few.cell}: no 99th percentile of {few.operation}: a diagnostic trial holds {count}, and {minimum}."
 
 
 def off_sentence(off: Off) -> str:

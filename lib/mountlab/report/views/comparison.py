@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mountlab import plots
 from mountlab.analysis.compare.differences import known_areas
@@ -53,7 +53,7 @@ _SPREADS = (
 )
 
 
-def entry(comparison: RunComparison) -> dict[str, Any]:
+def entry(comparison: RunComparison) -> dict[str, object]:
     """Return what the index of results shows of the page. Its date is that of the newest run, so that it is the same
     when made again."""
     return {
@@ -94,9 +94,9 @@ def answer(comparison: RunComparison) -> Html:
         for row in comparison.differences:
             if row.known:
                 by_area.setdefault(row.area, {})[text.difference_name(replace(row, part=""))] = None
-        named = "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
+        areas = "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
         link = html.link("#What-differs", "What differs")
-        lines = [html.labelled(link, f"{named or 'nothing that was kept'}."), comparison.runs_differ]
+        lines = [html.labelled(link, f"{areas or 'nothing that was kept'}."), comparison.runs_differ]
     about = (html.paragraph(line, kind="meta") for line in lines)
     return html.joined(box, *about, html.caveats_alert(grouped(comparison.caveats)))
 
@@ -186,7 +186,7 @@ def _answers_to_draw(comparison: RunComparison) -> dict[str, Sequence[Comparison
         ratios = sorted(comparison.over_boxes, key=lambda ratio: (not ratio.turns, _most_apart(ratio)))
         return {text.answer_name(ratio.over): (*ratio.on_each, ratio.over) for ratio in ratios}
     ordered = sorted(comparison.answers, key=lambda answer: answer.agrees)
-    return {text.answer_name(answer.known[0]): answer.on_each for answer in ordered}
+    return {text.answer_name(answer.present[0]): answer.on_each for answer in ordered}
 
 
 def _relative(cells: Sequence[CellOverRuns]) -> Iterator[Relative]:
@@ -221,7 +221,7 @@ def verdicts(comparison: RunComparison) -> Html:
         head: Head = ["Comparison", *numeric(*comparison.names), "Verdicts"]
         caption = "Ratio, interval and verdict in each run; those of a run hold together"
         for answer in comparison.answers:
-            first, agreement = answer.known[0], "all alike" if answer.agrees else "✗ change"
+            first, agreement = answer.present[0], "all alike" if answer.agrees else "✗ change"
             rows.append((text.row_name(first), [text.pair_name(first), *map(_ratio_cell, answer.on_each), agreement]))
         return html.joined(html.paragraph(_IN_EACH_RUN), html.grouped_table(head, rows, caption=caption))
     spread = numeric("Box to box, %", "Block to block, %", "p")
@@ -266,10 +266,10 @@ def cell_by_cell(comparison: RunComparison) -> Html:
     return html.joined(html.paragraph(about), tables)
 
 
-def _by_metric(figures: Iterable[Row], made: Callable[[str, list[Row]], Html]) -> Html:
+def _by_metric(figures: Iterable[Row], draw: Callable[[str, list[Row]], Html]) -> Html:
     """Return one table a metric."""
     by_metric = by_key((figure.metric, figure) for figure in figures)
-    return html.joined(*(made(metric, rows) for metric, rows in by_metric.items()))
+    return html.joined(*(draw(metric, rows) for metric, rows in by_metric.items()))
 
 
 def _group_name(figure: CellOverRuns | CellRatio) -> str:
@@ -325,8 +325,8 @@ def _spread_table(comparison: RunComparison, metric: str, cells: Sequence[CellOv
         ]
         rows.append((_group_name(cell), row))
     what = "mean, interval inside the run, and verdict against A" if run == "run" else "mean and interval on each box"
-    named = f"{metric_heading(metric)}, {scale.unit}"
-    caption = f"{named}: {what}; then the standard deviations, and the share of the variance"
+    heading = f"{metric_heading(metric)}, {scale.unit}"
+    caption = f"{heading}: {what}; then the standard deviations, and the share of the variance"
     return html.grouped_table(["File system", *numeric(*means, *spreads)], rows, caption=caption)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 from mountlab.analysis.forecast import LATE, Forecast, Prediction
 from mountlab.core import names, numbers
@@ -21,12 +20,12 @@ from mountlab.sweep import plan_text
 _MOST_NAMED = 4
 
 
-def forecast_json(forecast: Forecast) -> dict[str, Any]:
+def forecast_json(forecast: Forecast) -> dict[str, object]:
     """Return everything in the forecast, JSON-able: what is infinite or not known is null. `workload` is a label."""
-    found = plain(asdict(forecast))
-    for prediction in found["predictions"]:
+    data = plain(asdict(forecast))
+    for prediction in data["predictions"]:
         prediction["spread"]["workload"] = prediction["spread"].pop("workload_label")
-    return {"power": POWER, "most_blocks": MOST_BLOCKS, **found}
+    return {"power": POWER, "most_blocks": MOST_BLOCKS, **data}
 
 
 def forecast_text(forecast: Forecast, sweep: Sweep) -> str:
@@ -141,11 +140,11 @@ def forecast_sentences(forecast: Forecast, sweep: Sweep) -> list[str]:
 
 def _sentence(prediction: Prediction, smallest_effect: float) -> str:
     least = difference(prediction.smallest_ratio)
-    shown = f"{_name(prediction)}: {prediction.blocks:.0f} blocks show a difference of {least} or more"
-    wanted = next((ratio for ratio in prediction.for_ratio if ratio - 1 >= smallest_effect), None)
-    if wanted is None or prediction.smallest_ratio <= wanted:
-        return f"{shown}."
-    return f"{shown}; {numbers.percent(wanted - 1)} would take {blocks(prediction.for_ratio[wanted])} blocks."
+    text = f"{_name(prediction)}: {prediction.blocks:.0f} blocks show a difference of {least} or more"
+    target = next((ratio for ratio in prediction.for_ratio if ratio - 1 >= smallest_effect), None)
+    if target is None or prediction.smallest_ratio <= target:
+        return f"{text}."
+    return f"{text}; {numbers.percent(target - 1)} would take {blocks(prediction.for_ratio[target])} blocks."
 
 
 def curves(forecast: Forecast) -> tuple[dict[str, dict[int, float]], dict[str, float]]:

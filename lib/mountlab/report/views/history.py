@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any
 
 from mountlab.analysis.history import LEVEL, History, grouped
 from mountlab.core import numbers
@@ -112,7 +111,7 @@ def change_id(history: History, change: Change) -> str:
     return f"{after.at:%Y%m%d}-{sha256(chr(0).join(parts).encode()).hexdigest()[:10]}"
 
 
-def change_entry(history: History, change: Change) -> dict[str, Any]:
+def change_entry(history: History, change: Change) -> dict[str, object]:
     """Return the index entry of a change."""
     turns = words.turn_sentences(history, change)
     return {

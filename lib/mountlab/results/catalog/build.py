@@ -18,7 +18,7 @@ from mountlab.core.disk import clear, disk_errors, path_text, sync_directory
 from mountlab.core.errors import AlteredError, StoreError
 from mountlab.results import listing
 from mountlab.results.catalog import database
-from mountlab.results.catalog.reading import RAW, RunRows, check, read_run, signature
+from mountlab.results.catalog.reading import RAW, check, read_run, signature
 from mountlab.results.lock import held
 
 FILE = ".catalog.duckdb"
@@ -67,21 +67,29 @@ def build(results: Path, *, rebuild: bool = False, say: Say = lambda _: None) ->
         clear(results, _TEMPORARY)
         paths = {str(path.relative_to(results)): path for path in listing.runs(results)}
         now = {name: signature(path) for name, path in paths.items()}
-        known = None if rebuild else database.known_contents(file)
-        before = known.sources if known else {}
-        stale = [name for name in paths if not now[name] or before.get(name, ("", ""))[0] != now[name]]
+        contents = None if rebuild else database.known_contents(file)
+        before = contents.sources if contents else {}
+        stale = [name for name in paths if not now[name] or name not in before or before[name].signature != now[name]]
         gone = [name for name in before if name not in paths]
         raw, altered = list[str](), dict[str, str]()
-        if stale or gone or known is None:
+        if stale or gone or contents is None:
             forgotten = [*gone, *(name for name in stale if name in before)]
-            with _replacing(file, keep=known is not None) as connection:
+            with _replacing(file, keep=contents is not None) as connection:
                 database.forget(connection, forgotten)
                 raw, altered = _add(connection, {name: paths[name] for name in stale}, now, say)
                 database.settle(connection)
-                known = database.contents(connection)
-    problems = {run: problem for run, (_, problem) in known.sources.items() if problem}
+                contents = database.contents(connection)
+    problems = {run: problem for run, source in contents.sources.items() if (problem := source.problem)}
     return Built(
-        file, known.runs, known.dated, len(stale), tuple(raw), altered, len(gone), problems, copies=known.copies
+        file,
+        contents.runs,
+        contents.dated,
+        len(stale),
+        tuple(raw),
+        altered,
+        len(gone),
+        problems,
+        copies=contents.copies,
     )
 
 
@@ -106,30 +114,26 @@ def _add(
     raw, altered = list[str](), dict[str, str]()
     names = list(runs)
     for start in range(0, len(names), _AT_ONCE):
-        rows, sources = [], dict[str, tuple[str, str]]()
+        rows, sources = [], dict[str, database.Source]()
         for name in names[start : start + _AT_ONCE]:
-            one, problem = _read(runs[name], name)
-            sources[name] = (signatures[name], problem)
-            if one is not None:
-                rows.append(one)
-                again = one.run["status"] in UNFINISHED or one.altered
-                sources[name] = ("" if again else signatures[name], "")
-                altered |= {name: ", ".join(one.altered)} if one.altered else {}
-                raw += [name] if one.run["figures_from"] == RAW else []
+            try:
+                run = read_run(runs[name], name)
+            except listing.DAMAGE as error:
+                sources[name] = database.Source(signatures[name], listing.reason(error))
+                continue
+            rows.append(run)
+            again = run.status in UNFINISHED or run.altered
+            sources[name] = database.Source("" if again else signatures[name])
+            if run.altered:
+                altered[name] = ", ".join(run.altered)
+            if run.source == RAW:
+                raw.append(name)
         if rows:
             database.add(connection, rows)
         database.note_sources(connection, sources)
         if len(names) > _AT_ONCE:
             say(f"read {min(start + _AT_ONCE, len(names))} of {len(names)} runs")
     return raw, altered
-
-
-def _read(path: Path, name: str) -> tuple[RunRows | None, str]:
-    """Return the rows of a run, or why there are none."""
-    try:
-        return read_run(path, name), ""
-    except listing.DAMAGE as error:
-        return None, listing.reason(error)
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,8 @@ def check_runs(results: Path, count: int, *, say: Say = lambda _: None) -> Catal
     wrong = {}
     for number, name in enumerate(drawn, start=1):
         try:
-            if found := check(runs[name], name):
-                wrong[name] = found
+            if why := check(runs[name], name):
+                wrong[name] = why
         except AlteredError as error:
             wrong[name] = f"{error.what}: {error.where}: {error.got}"
         except listing.DAMAGE:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -105,8 +105,18 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
     "threads": str(THREADS),
 }
+_SOURCE = pa.schema([(name, pa.string()) for name in ("run", "signature", "problem")])
 _DEFINITION = pa.schema([("asked", pa.string()), ("definition", pa.string())])
 Connection = duckdb.DuckDBPyConnection
+
+
+class Source(NamedTuple):
+    """What was known of a run directory when it was read."""
+
+    signature: str
+    """As reading.signature; '' where it is to be read again each time."""
+    problem: str = ""
+    """Why it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -147,19 +157,21 @@ def forget(connection: Connection, runs: Sequence[str]) -> None:
     connection.unregister("gone")
 
 
-def add(connection: Connection, read: Sequence[RunRows]) -> None:
+def add(connection: Connection, rows: Sequence[RunRows]) -> None:
     """Put the rows of some runs in."""
-    definitions = {key: text for each in read for key, text in each.definitions.items()}
+    definitions = {key: text for run in rows for key, text in run.definitions.items()}
     new = {
-        "new_runs": pa.Table.from_pylist([each.run for each in read], RUN_TYPES),
+        "new_runs": pa.Table.from_pylist([run.run for run in rows], RUN_TYPES),
         "new_definitions": pa.table(
             {"asked": list(definitions), "definition": list(definitions.values())}, _DEFINITION
         ),
-        "new_trials": pa.concat_tables([each.trials for each in read]),
-        "new_measurements": pa.concat_tables([each.measurements for each in read], promote_options="permissive"),
-        "new_cells": pa.concat_tables([each.cells for each in read]),
-        "new_medians": pa.concat_tables([each.medians for each in read]),
-        **{f"new_{name}": pa.concat_tables(own) for name in _WHY if (own := [r.why[name] for r in read if r.why])},
+        "new_trials": pa.concat_tables([run.trials for run in rows]),
+        "new_measurements": pa.concat_tables([run.measurements for run in rows], promote_options="permissive"),
+        "new_cells": pa.concat_tables([run.cells for run in rows]),
+        "new_medians": pa.concat_tables([run.medians for run in rows]),
+        **{
+            f"new_{name}": pa.concat_tables(tables) for name in _WHY if (tables := [r.why[name] for r in rows if r.why])
+        },
     }
     for name, table in new.items():
         connection.register(name, table)
@@ -175,11 +187,10 @@ def add(connection: Connection, read: Sequence[RunRows]) -> None:
         connection.unregister(name)
 
 
-def note_sources(connection: Connection, sources: Mapping[str, tuple[str, str]]) -> None:
-    """Run to its signature, and the problem that it has."""
-    columns = list(sources), [each[0] for each in sources.values()], [each[1] for each in sources.values()]
-    names = ("run", "signature", "problem")
-    connection.register("new_sources", pa.table([pa.array(each, pa.string()) for each in columns], names=names))
+def note_sources(connection: Connection, sources: Mapping[str, Source]) -> None:
+    """Put in what was known of some runs."""
+    rows = [{"run": run, **source._asdict()} for run, source in sources.items()]
+    connection.register("new_sources", pa.Table.from_pylist(rows, _SOURCE))
     connection.execute("INSERT INTO sources SELECT * FROM new_sources")
     connection.unregister("new_sources")
 
@@ -217,8 +228,7 @@ def opened(file: Path) -> Iterator[Connection]:
 class Contents:
     """What a catalog holds."""
 
-    sources: dict[str, tuple[str, str]]
-    """Run to its signature, and the problem that it has."""
+    sources: dict[str, Source]
     runs: int
     dated: int
     """Of them, those that say when they began."""
@@ -231,7 +241,7 @@ def contents(connection: Connection) -> Contents:
     ((runs, dated),) = connection.execute("SELECT count(*), count(created_at) FROM runs").fetchall()
     copies = connection.execute("SELECT run, copy_of FROM runs WHERE copy_of IS NOT NULL ORDER BY run").fetchall()
     rows = connection.execute("SELECT run, signature, problem FROM sources ORDER BY run").fetchall()
-    return Contents({run: (signature, problem) for run, signature, problem in rows}, runs, dated, dict(copies))
+    return Contents({run: Source(*source) for run, *source in rows}, runs, dated, dict(copies))
 
 
 def known_contents(file: Path) -> Contents | None:
@@ -269,7 +279,7 @@ def _answer(connection: Connection, sql: str, values: Sequence[object]) -> Query
     try:
         _check_one(connection, sql)
         result = connection.execute(sql, list(values))
-        columns = tuple(str(each[0]) for each in result.description or ())
+        columns = tuple(str(column[0]) for column in result.description or ())
         return QueryResult(columns, _rows(result))
     except duckdb.Error as error:
         near = [did_you_mean(word, TABLES) for word in sql.split() if word.lower() not in TABLES]
@@ -278,7 +288,7 @@ def _answer(connection: Connection, sql: str, values: Sequence[object]) -> Query
             where="query",
             got=_first_line(error),
             allowed=f"SQL that reads, over {', '.join(sorted(TABLES))}; {MEMORY} of memory",
-            next_step=next((each for each in near if each), 'mountlab query "DESCRIBE runs" tells the columns'),
+            next_step=next((hint for hint in near if hint), 'mountlab query "DESCRIBE runs" tells the columns'),
         ) from error
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -64,11 +64,19 @@ RUN_TYPES = pa.schema(
 """Columns of a run's row."""
 
 
+TrialRow = Mapping[str, Any]
+"""A line of the journal: a dataclass for each of a million would take longer than all else that is done with it."""
+
+
 @dataclass(frozen=True)
 class RunRows:
     """One run: a row of `runs`, and tables of its trials and its figures."""
 
-    run: dict[str, Any]
+    run: Mapping[str, object]
+    """By RUN_TYPES."""
+    status: str
+    source: str
+    """What its figures were read from: RAW, or the name of a file."""
     trials: pa.Table
     measurements: pa.Table
     cells: pa.Table
@@ -85,16 +93,16 @@ class RunRows:
 
 def signature(run: Path) -> str:
     """Return a text that changes when a run must be read again; '' where that is unknown, since it is being written."""
-    found, newest = [], 0
+    states, newest = [], 0
     for name in _WATCHED:
         try:
             stat = (run / name).lstat()
         except FileNotFoundError:
-            found.append(f"{name} -")
+            states.append(f"{name} -")
             continue
         newest = max(newest, stat.st_ctime_ns, stat.st_mtime_ns)
-        found.append(f"{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}")
-    return "" if newest > time.time_ns() - SETTLED_S * 1e9 else "\n".join(found)
+        states.append(f"{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}")
+    return "" if newest > time.time_ns() - SETTLED_S * 1e9 else "\n".join(states)
 
 
 def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
@@ -102,40 +110,44 @@ def read_run(path: Path, name: str, *, derived: bool = True) -> RunRows:
     of measurements.parquet. Raises StoreError, or what damaged files raise (listing.DAMAGE)."""
     info = read_info(path)
     truth = {file: truth_bytes(path / file) for file in FILES[:3]}
+    digests = {file: digest(data) for file, data in truth.items()}
     altered = tuple(derived_files.altered(path))
-    trusted = derived and not {store.MEASUREMENTS, derived_files.FILE} & set(altered) and _is_vouched(path, info)
-    kept = _kept(path, {file: digest(data) for file, data in truth.items()}) if trusted else None
-    if kept is None:
-        own = store.load_figures(path)
-        explained = why_files.read_why(path, own.trials, own.measurements)
-        trials, answers = [asdict(trial) for trial in own.trials], dict[str, Sequence[str]](own.answers)
-        read, _ = read_stamped(stamped(tables.with_factors_as_text(own.measurements), Stamp(own.truth, own.answers)))
-        measurements = read.replace_schema_metadata(None)  # of the same types as those that are kept
+    # Derived files of a run of an earlier version have no checksums, and need none.
+    is_vouched = not info.has_checksums or (path / derived_files.FILE).exists()
+    trusted = derived and is_vouched and not {store.MEASUREMENTS, derived_files.FILE} & set(altered)
+    current = _current_figures(path, digests) if trusted else None
+    trials: Sequence[TrialRow]
+    if current is None:
+        source, run = RAW, store.load_figures(path)
+        why = why_files.read_why(path, run.trials, run.measurements)
+        trials, answers = [vars(trial) for trial in run.trials], dict[str, Sequence[str]](run.answers)
+        table, _ = read_stamped(stamped(tables.with_factors_as_text(run.measurements), Stamp(run.truth, run.answers)))
+        measurements = table.replace_schema_metadata(None)  # of the same types as those that are derived
     else:
-        trials, answers = _trials(path, truth, info.schema), dict[str, Sequence[str]](kept[1].answers)
-        measurements, explained = kept[0], _explained(path, truth)
+        source, (measurements, stamp) = store.MEASUREMENTS, current
+        trials, answers = _trials(path, truth, info.schema), dict[str, Sequence[str]](stamp.answers)
+        frames = why_files.read_kept(path, digests)
+        if frames is None:
+            frames = store.load_run(path).why if why_files.has_traces(path) else Why()
+        why = frames
     cells, definitions = _cells(info.parameters, trials, answers)
-    row = _run_row(info, name, trials, RAW if kept is None else store.MEASUREMENTS)
-    medians = _named(name, _medians(trials, measurements, answers, info.parameters))
-    why = {key: _named(name, pa.Table.from_pandas(each)) for key, each in explained.frames.items()} if explained else {}
-    figures, own_cells = _named(name, measurements), _named(name, cells)
-    return RunRows(row, _trial_table(name, trials), figures, own_cells, medians, definitions, why, altered)
+    row = _run_row(info, name, [trial["status"] for trial in trials], source)
+    medians = _medians(trials, measurements, answers, info.parameters)
+    return RunRows(
+        run=row,
+        status=str(row["status"]),
+        source=source,
+        trials=_with_run(name, _trial_table(trials)),
+        measurements=_with_run(name, measurements),
+        cells=_with_run(name, cells),
+        medians=_with_run(name, medians),
+        definitions=definitions,
+        why={key: _with_run(name, pa.Table.from_pandas(frame)) for key, frame in why.frames.items()} if why else {},
+        altered=altered,
+    )
 
 
-def _explained(path: Path, truth: Mapping[str, bytes | None]) -> Why:
-    """Return the frames of the diagnostic trials of a run whose derived figures are current."""
-    found = why_files.kept(path, {file: digest(data) for file, data in truth.items()})
-    if found is None:
-        return store.load_run(path).why if why_files.has_traces(path) else Why()
-    return found
-
-
-def _is_vouched(path: Path, info: RunInfo) -> bool:
-    """Return whether derived files have checksums; those of a run of an earlier version need none."""
-    return not info.has_checksums or (path / derived_files.FILE).exists()
-
-
-def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None:
+def _current_figures(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None:
     """Return the derived figures of a run, where they are those of this truth."""
     data = truth_bytes(path / store.MEASUREMENTS)
     if data is None:
@@ -147,54 +159,53 @@ def _kept(path: Path, truth: Mapping[str, str]) -> tuple[pa.Table, Stamp] | None
     return (table.replace_schema_metadata(None), stamp) if stamp is not None and stamp.holds(truth) else None
 
 
-def _trials(path: Path, truth: Mapping[str, bytes | None], schema: int) -> list[dict[str, Any]]:
+def _trials(path: Path, truth: Mapping[str, bytes | None], schema: int) -> list[TrialRow]:
     """Return the journal of a run whose figures have a stamp: what made them has read this very journal, and found it
     to be whole but for its last line. Before schema 4 raw files are needed to tell which trials ran into their time
     limit."""
     if truth["exclude.yml"] is not None or schema < WITH_TIMEOUTS:
-        return [asdict(trial) for trial in read_trials(path)]
+        return [vars(trial) for trial in read_trials(path)]
     rows = [orjson.loads(line) for line in (truth[JOURNAL] or b"").split(b"\n")[:-1] if b"\0" not in line]
     return [{**_TRIAL_DEFAULTS, **row} for row in rows]
 
 
-def _trial_table(name: str, trials: Sequence[Mapping[str, Any]]) -> pa.Table:
-    columns: dict[str, Any] = {key: [row[key] for row in trials] for key in _TRIAL_COLUMNS}
+def _trial_table(trials: Sequence[TrialRow]) -> pa.Table:
+    columns: dict[str, list[Any]] = {key: [row[key] for row in trials] for key in _TRIAL_COLUMNS}
     factors = dict(zip(columns["cell"], columns["factors"], strict=True))
-    as_text = {cell: json.dumps(dict(each)) for cell, each in factors.items()}
+    as_text = {cell: json.dumps(dict(levels)) for cell, levels in factors.items()}
     columns["factors"] = [as_text[cell] for cell in columns["cell"]]
-    columns["elapsed_s"] = [math.nan if each is None else float(each) for each in columns["elapsed_s"]]
-    columns["started_at"] = [moment(each) for each in columns["started_at"]]
+    columns["elapsed_s"] = [math.nan if value is None else float(value) for value in columns["elapsed_s"]]
+    columns["started_at"] = [moment(value) for value in columns["started_at"]]
     types = {
         "block": pa.int32(), "attempts": pa.int32(), "warmup": pa.bool_(), "set_aside": pa.bool_(),
         "diagnostic": pa.bool_(), "exhausted": pa.bool_(),
         "seed": pa.int64(), "elapsed_s": pa.float64(), "started_at": pa.timestamp("us"),
     }  # fmt: skip
     arrays = {key: pa.array(values, types.get(key, pa.string())) for key, values in columns.items()}
-    return _named(name, pa.table(arrays))
+    return pa.table(arrays)
 
 
-def _named(name: str, table: pa.Table) -> pa.Table:
+def _with_run(name: str, table: pa.Table) -> pa.Table:
     """With the run before all other columns."""
     return table.add_column(0, "run", pa.repeat(pa.scalar(name), table.num_rows))
 
 
-def moment(said: object) -> datetime | None:
+def moment(text: object) -> datetime | None:
     """Return a time in UTC, without its zone; None where none is said."""
     try:
-        read = datetime.fromisoformat(str(said))
+        at = datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return (read if read.tzinfo in (UTC, None) else read.astimezone(UTC)).replace(tzinfo=None)
+    return (at if at.tzinfo in (UTC, None) else at.astimezone(UTC)).replace(tzinfo=None)
 
 
-def _run_row(info: RunInfo, name: str, trials: Sequence[Mapping[str, Any]], source: str) -> dict[str, Any]:
-    asked, facts = info.parameters, info.facts
-    states = [row["status"] for row in trials]
+def _run_row(info: RunInfo, name: str, states: Sequence[str], source: str) -> dict[str, object]:
+    parameters, facts = info.parameters, info.facts
     return {
         "run": name,
         "run_id": info.run_id,
-        "sweep": str(asked.get("name") or ""),
-        "question": " ".join(str(asked.get("question") or "").split()),
+        "sweep": str(parameters.get("name") or ""),
+        "question": " ".join(str(parameters.get("question") or "").split()),
         "box": info.box_name,
         "status": info.status if info.imported is None else "imported",
         "created_at": moment(info.created_at),
@@ -210,7 +221,7 @@ def _run_row(info: RunInfo, name: str, trials: Sequence[Mapping[str, Any]], sour
         "batch": info.batch,
         "figures_from": source,
         "facts": orjson.dumps(facts.as_record()).decode(),
-        "parameters": orjson.dumps(asked).decode(),
+        "parameters": orjson.dumps(parameters).decode(),
     }
 
 
@@ -228,20 +239,20 @@ _MEDIAN_TYPES = pa.schema(
 
 
 def _medians(
-    trials: Iterable[Mapping[str, Any]],
+    trials: Iterable[TrialRow],
     measurements: pa.Table,
     answers: Mapping[str, Sequence[str]],
-    asked: Mapping[str, Any],
+    parameters: Mapping[str, object],
 ) -> pa.Table:
     """Return one row for each figure of a cell with trials at their limit, as in estimates.csv: the median of all
     trials with these as the worst, null where there is none. A cell without any other trial has a row for each metric
     of its answer."""
-    own = [row for row in trials if row["status"] == "timeout"]
-    late = censored_blocks(Trial(**{name: row[name] for name in _TRIAL_COLUMNS}) for row in own)
+    late_rows = [row for row in trials if row["status"] == "timeout"]
+    late = censored_blocks(Trial(**{name: row[name] for name in _TRIAL_COLUMNS}) for row in late_rows)
     figures = _values_of(measurements, late)
     measured = {cell for cell, *_ in figures}
-    defined_by = {row["cell"]: defined(_part(asked.get("workloads"), row["workload"])) for row in own}
-    for row in own:
+    defined_by = {row["cell"]: defined(_part(parameters.get("workloads"), row["workload"])) for row in late_rows}
+    for row in late_rows:
         if (cell := str(row["cell"])) in late.keys() - measured:
             names = answers.get(_workload_label(row), ())
             figures |= {(cell, metric, "", _metric(defined_by[cell], metric).unit): [] for metric in names}
@@ -257,16 +268,16 @@ def _values_of(measurements: pa.Table, cells: Iterable[str]) -> dict[tuple[str, 
     chosen = pc.and_(
         pc.is_in(measurements["cell"], pa.array(list(cells), pa.string())), pc.invert(measurements["warmup"])
     )
-    found: dict[tuple[str, ...], list[float]] = {}
+    values: dict[tuple[str, ...], list[float]] = {}
     names = ("cell", "metric", "label", "unit", "value")
     for *key, value in measurements.filter(chosen).select(names).to_pandas().itertuples(index=False, name=None):
         if key[1] not in OF_A_MOUNT and math.isfinite(value):
-            found.setdefault(tuple(key), []).append(float(value))
-    return found
+            values.setdefault(tuple(key), []).append(float(value))
+    return values
 
 
-def _metric(own: Mapping[str, Metric], name: str) -> Metric:
-    return own.get(name) or known_metric(name)
+def _metric(definitions: Mapping[str, Metric], name: str) -> Metric:
+    return definitions.get(name) or known_metric(name)
 
 
 def _median(metric: Metric, values: Sequence[float], late: int) -> tuple[int, int, float | None]:
@@ -282,10 +293,10 @@ _CELL_TYPES = pa.schema([("cell", pa.string()), ("asked", pa.string()), ("answer
 
 
 def _cells(
-    asked: Mapping[str, Any], trials: Iterable[Mapping[str, Any]], answers: Mapping[str, Sequence[str]]
+    parameters: Mapping[str, object], trials: Iterable[TrialRow], answers: Mapping[str, Sequence[str]]
 ) -> tuple[pa.Table, dict[str, str]]:
     by_cell = {row["cell"]: row for row in trials}
-    definitions = {cell: _definition(asked, row) for cell, row in by_cell.items()}
+    definitions = {cell: _definition(parameters, row) for cell, row in by_cell.items()}
     hashes = {cell: sha256(text.encode()).hexdigest()[:12] for cell, text in definitions.items()}
     rows = [
         {"cell": cell, "asked": hashes[cell], "answers": list(answers.get(_workload_label(row), ()))}
@@ -294,34 +305,34 @@ def _cells(
     return pa.Table.from_pylist(rows, _CELL_TYPES), {hashes[cell]: text for cell, text in definitions.items()}
 
 
-def _workload_label(trial: Mapping[str, Any]) -> str:
+def _workload_label(trial: TrialRow) -> str:
     return workload_label(trial["workload"], trial["factors"])
 
 
-def _definition(asked: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
+def _definition(parameters: Mapping[str, object], trial: TrialRow) -> str:
     """Return all that a sweep asks of one cell, as JSON that is the same for the same: two runs of a sweep that was
     changed in between measure different things under one name. Lists of a workload are its factors: only the cell's
     level counts.
     """
-    filesystem = _part(asked.get("filesystems"), trial["filesystem"])
-    workload = _part(asked.get("workloads"), trial["workload"])
+    filesystem = _part(parameters.get("filesystems"), trial["filesystem"])
+    workload = _part(parameters.get("workloads"), trial["workload"])
     if isinstance(workload, Mapping):
         workload = {key: value for key, value in workload.items() if key not in trial["factors"]}
-    design = asked.get("design")
+    design = parameters.get("design")
     plain = {key: value for key, value in design.items() if key not in _UNLIKE} if isinstance(design, Mapping) else {}
-    said = {"filesystem": filesystem, "workload": workload, "factors": dict(trial["factors"]), "design": plain}
-    return json.dumps(said, sort_keys=True, default=str)
+    definition = {"filesystem": filesystem, "workload": workload, "factors": dict(trial["factors"]), "design": plain}
+    return json.dumps(definition, sort_keys=True, default=str)
 
 
-def _part(asked: object, name: str) -> object:
+def _part(entry: object, name: str) -> object:
     """Return what is said under a name; everything where there is no such name, as of imported logs."""
-    return asked.get(name, asked) if isinstance(asked, Mapping) else asked
+    return entry.get(name, entry) if isinstance(entry, Mapping) else entry
 
 
 def check(path: Path, name: str) -> str:
     """Return why the rows of a run are not what its raw output says; '' where they are."""
     ours, true = read_run(path, name), read_run(path, name, derived=False)
-    if ours.run["figures_from"] == true.run["figures_from"]:
+    if ours.source == true.source:
         return ""
     if ours.trials.equals(true.trials) and _same(ours.measurements, true.measurements):
         return ""
