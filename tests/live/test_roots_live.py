@@ -205,7 +205,7 @@ def test_below_a_link_every_trial_is_good(tmp_path: Path, results_dir: Path, mon
     (tmp_path / "params" / "boxes" / "local.yml").write_text(yaml.safe_dump(keys))
     path = workflow.run(given(tmpfs=TMPFS, d={"type": "dir"}), box="local", results=results_dir)
     assert set(store.load_run(path).trials["status"]) == {"ok"}
-    assert info.read_info(path).facts["mount_root"] == f"{tmp_path}/real/m"
+    assert info.read_info(path).facts.storage.mount_root == f"{tmp_path}/real/m"
     assert cleaned() == []
 
 

@@ -241,11 +241,14 @@ def test_each_word_of_a_trial_arrives_as_one_and_nothing_else_runs(
 
 
 def _head(trial: PlannedTrial) -> str:
-    """The script without trial.sh itself. `timeout` and `sh` are recorders, so that nothing is run."""
+    """The script without trial.sh itself. `timeout` and `sh` are recorders, so that nothing is run; `exec` would end the
+    shell that asks them."""
     script = trial.argv[4]
     head, found, _ = script.partition(files("mountlab.sweep").joinpath("trial.sh").read_text())
     assert found
-    return head
+    measured = head.partition("measured() {")[2]
+    assert measured.count('exec "$@"') == 1
+    return head.replace('exec "$@"', '"$@"')
 
 
 def _expected(trial: PlannedTrial) -> list[tuple[str, ...]]:
