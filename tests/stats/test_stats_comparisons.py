@@ -422,7 +422,7 @@ def test_intervals_of_each_alone_would_not_do() -> None:
     missed = 0
     for _ in range(80):
         found = all_together(drawn(rng, effects, 5))
-        missed += bool(np.any(np.log(found.low) > effects) or np.any(np.log(found.high) < effects))
+        missed += bool(np.any(np.log(found.own.low) > effects) or np.any(np.log(found.own.high) < effects))
     assert missed > 0.3 * 80
 
 
