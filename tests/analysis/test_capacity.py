@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from analysis.test_extended_runs import trial
 from mountlab.analysis.capacity import BACK, Searching
+from mountlab.analysis.measurements import measurement_frame
+from mountlab.analysis.stopping import stop_rule
 from mountlab.core.model import Objective, Search
 from mountlab.stats.capacity import RateTrial, capacity
+from sweep.test_plan_searches import searching as searching_sweep
 
 SEARCH = Search(objective=Objective(limits={"p99": 0.005}, of=("read",)), start=800.0)
 
@@ -78,3 +82,16 @@ def test_a_rate_whose_schedule_was_kept_is_in_reach_again() -> None:
     """Its end must be asked once more, although a rate a little above it was not kept on a busy machine."""
     found = searching({800.0: True, 1000.0: False}, 1100.0)
     assert found.ceiling == 1000.0
+
+
+def test_a_search_ends_before_a_block_where_its_cell_was_set_aside_in_an_earlier_one() -> None:
+    swept = searching_sweep().sweep
+    rule, figures = stop_rule(swept), measurement_frame([])
+    assert rule is not None
+    gone = replace(trial("a/mail", "a", 1), status="failed", reason="gone", set_aside=True)
+    failed = replace(trial("b/mail", "b", 1), status="failed", reason="killed")
+    trials = [gone, failed, replace(failed, block=3, set_aside=True)]
+    decision = rule.decide(trials, figures, before=3, stopped={})
+    assert {cell: (stop.reason, stop.why) for cell, stop in decision.stops.items()} == {"a/mail": ("could not", "gone")}
+    assert set(decision.rates) == {"b/mail"}
+    assert rule.decide(trials, figures, before=3, stopped=decision.stops).stops == {}

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from compared_runs import run
 from mountlab.analysis.compare.differences import Difference
-from mountlab.analysis.compare.run_spread import RunsDiffer
+from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
+from mountlab.analysis.same_cells import same_cell
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, OptionEvidence
@@ -20,6 +21,7 @@ from mountlab.core.model import Filesystem, Until, Workload
 from mountlab.report import sections
 from mountlab.report.sentences import comparison as words
 from mountlab.stats import compare_unpaired, sequential
+from mountlab.stats.run_spread import ASSUMED, compare_rows_of_runs
 from rows import every_row
 from scipy import stats
 from synthetic_run import SyntheticRun
@@ -89,6 +91,19 @@ def test_by_how_much_runs_differ_is_in_every_interval_and_in_every_form() -> Non
     for form in (text, page, words.comparison_json(found)["runs_differ"]):
         assert "Runs are assumed to differ by 5 % or less" in form.replace("\u00a0", " ").replace("&nbsp;", " ")
     assert re.search(r"undecided; up to \d+ runs of each side needed", text.replace("\u00a0", " "))
+
+
+def test_what_is_known_of_one_run_is_part_of_its_own_side() -> None:
+    a, b = run("a", blocks=3), run("b", blocks=8, factor=1.2)
+    known, assumed = FigureSpread(0.02, 5, 0.3, 6), FigureSpread(ASSUMED)
+    of_b = {(same_cell(one.cell), one.metric, one.label, one.unit): known for one in compare_runs((a, b)).shared}
+    found = compare_runs((a, b), RunsDiffer(measured={b.info.run_id: of_b}))
+    assert {one.spread for one in found.ratios} == {(assumed, known)}
+    for one, (_, ratio) in zip(found.shared, found.to_first, strict=True):
+        sides, steps = ([np.array([one.values[place]]) for place in (1, 0)], (one.steps[1], one.steps[0]))
+        (low,), (high,) = compare_rows_of_runs(*sides, (side_of([known]), side_of([assumed])), steps=steps).bounds(0.95)
+        assert ratio is not None
+        assert (ratio.comparison.own.low, ratio.comparison.own.high) == pytest.approx((low, high))
 
 
 @pytest.mark.slow

@@ -165,6 +165,20 @@ def test_later_blocks_are_not_looked_at() -> None:
     sweep = a_sweep()
     trials, frame = journal(sweep, lambda cell, block: 100.0 if block <= 5 else 1e6 * block, 9)
     assert set(decide(sweep, trials, frame, before=6, stopped={})) == set(ALL)
+    budget = a_sweep(replace(RULE, budget_s=28.0))
+    assert decide(budget, *journal(budget, NOISY, 9), before=6, stopped={}) == {}, "24 s, and 4 s of the next block"
+
+
+def test_diagnostic_trials_change_nothing() -> None:
+    sweep = a_sweep(replace(RULE, budget_s=1e4))
+    trials, frame = journal(sweep, CALM, 7)
+    late = replace(trials[-1], trial_id="x", status="timeout", reason="late", elapsed_s=1e6, diagnostic=True)
+    more = [*trials, *(replace(late, cell=cell.id, block=block) for cell in sweep.cells for block in (1, 50))]
+    for rule in (sweep, a_sweep()):
+        assert decide(rule, more, frame, before=8, stopped={}) == decide(rule, trials, frame, before=8, stopped={})
+        assert stops(rule, more, frame) == stops(rule, trials, frame)
+    noisy, figures = journal(a_sweep(), NOISY, 7)
+    assert {stop.blocks for stop in stops(a_sweep(), [*noisy, *more[-2:]], figures)} == {7}
 
 
 # --- max, budget, failures --------------------------------------------------------------------------------------------
@@ -189,6 +203,16 @@ def test_a_budget_is_counted_for_the_cells_that_would_go_on() -> None:
     sweep = a_sweep(replace(RULE, budget_s=26.0))
     assert leaving(value, 5, sweep) == dict.fromkeys(["a/w", "b/w"], "precise")
     assert leaving(value, 5, a_sweep(replace(RULE, budget_s=25.9)))["a/v"] == "budget"
+
+
+def test_the_next_block_takes_what_each_cell_took_on_average() -> None:
+    trials, frame = journal(a_sweep(), NOISY, 5)
+    took = [replace(trial, elapsed_s=1.0 + 2 * (trial.block % 2)) for trial in trials]
+    assert {trial.block % 2 for trial in took} == {0, 1}
+    whole = 4 * (3 * 1 + 3 * 3 + 2)
+    for budget_s, reasons in ((whole, set()), (whole - 0.1, {"budget"})):
+        found = decide(a_sweep(replace(RULE, budget_s=budget_s)), took, frame, before=6, stopped={})
+        assert {stop.reason for stop in found.values()} == reasons
 
 
 def test_the_least_number_of_blocks_is_run_whatever_the_budget() -> None:
@@ -218,6 +242,20 @@ def test_a_cell_with_failed_trials_goes_on_until_it_has_min_figures() -> None:
     assert leaving(value, 7)["b/w"] == "precise"
     stop = told(value, 7)["b/w"]
     assert (stop.blocks, stop.n) == (7, 5)
+
+
+def test_a_cell_that_was_set_aside_is_given_up_with_its_last_reason() -> None:
+    trials, frame = journal(
+        a_sweep(), lambda cell, block: None if block > 5 and cell.id == "b/w" else NOISY(cell, block), 7
+    )
+    ended = [replace(trial, set_aside=trial.block == 6) if trial.reason else trial for trial in trials]
+    last = [replace(trial, reason="set aside") if trial.reason and trial.block == 7 else trial for trial in ended]
+    assert decide(a_sweep(), trials, frame, before=8, stopped={}) == {}
+    assert {
+        cell: (stop.reason, stop.why) for cell, stop in decide(a_sweep(), last, frame, before=8, stopped={}).items()
+    } == {"b/w": ("could not", "set aside")}
+    others = {stop.why for stop in stops(a_sweep(), trials, frame)}
+    assert others == {""}, "only a cell that could not says why"
 
 
 def test_a_cell_that_cannot_reach_min_figures_any_more_is_given_up() -> None:
@@ -256,6 +294,8 @@ def test_without_a_baseline_that_works_nothing_can_be_compared() -> None:
 def test_a_baseline_that_nothing_can_be_compared_with_is_given_up_too() -> None:
     value: Value = lambda cell, block: None if cell.id == "b/w" else CALM(cell, block)  # noqa: E731
     assert leaving(value, 5, a_sweep(RATIOS))["a/w"] == "could not"
+    noisy: Value = lambda cell, block: None if cell.id == "b/w" else 100.0 + (hash((cell.id, block)) % 97)  # noqa: E731
+    assert leaving(noisy, 5, a_sweep(RATIOS, names="abc", workloads=("w",))) == {"b/w": "could not"}, "c is left"
 
 
 @pytest.mark.parametrize("missing", ["a/v", "b/v"])
@@ -371,6 +411,16 @@ def test_the_history_is_what_was_decided_block_by_block(size: float) -> None:
     left |= decide(sweep, trials, frame, before=13, stopped=left)
     ran = frame[frame["trial_id"].isin({trial.trial_id for trial in trials})]
     assert stops(sweep, trials, ran) == [left[cell.id] for cell in sweep.cells]
+
+
+def test_a_workload_that_left_has_no_later_blocks_and_the_others_go_on() -> None:
+    trials, frame = journal(a_sweep(), by_cell(aw=0.001, bw=0.001, av=0.5, bv=0.5), 12)
+    ran = [trial for trial in trials if trial.workload == "v" or trial.block <= 5]
+    found = stops(a_sweep(), ran, frame[frame["trial_id"].isin({trial.trial_id for trial in ran})])
+    assert {stop.cell: (stop.reason, stop.blocks) for stop in found} == {
+        **dict.fromkeys(("a/w", "b/w"), ("precise", 5)),
+        **dict.fromkeys(("a/v", "b/v"), ("max reached", 12)),
+    }
 
 
 def test_a_run_that_was_interrupted_is_not_finished_and_says_how_far_it_came() -> None:

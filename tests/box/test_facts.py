@@ -375,6 +375,7 @@ def test_where_the_power_comes_from(lines: str, power: str) -> None:
         ("sda\tpci\t8.0 GT/s PCIe\t4", 8e9 * 128 / 130 * 4 / 8, "PCI Express 8 GT/s x4"),
         ("sda\tpci\t5.0 GT/s PCIe\t2\nsda\tpci\t16.0 GT/s\t16", 1e9, "PCI Express 5 GT/s x2"),
         ("sda\tpci\tUnknown\t255\nsda\tusb\t10000\t", 1.25e9, "USB 10000 Mb/s"),
+        ("sda\tusb\t5000\t", 500e6, "USB 5000 Mb/s"),
     ],
 )
 def test_the_slowest_link_to_a_disk(lines: str, rate: float, what: str) -> None:
@@ -382,9 +383,10 @@ def test_the_slowest_link_to_a_disk(lines: str, rate: float, what: str) -> None:
     assert (link.bytes_per_s, link.what) == (pytest.approx(rate), what)
 
 
-def test_disks_whose_links_do_not_tell_have_none() -> None:
+@every_row("link", ["Unknown\t0", "8.0 GT/s PCIe\t0", "8.0 GT/s PCIe\t63"])
+def test_disks_whose_links_do_not_tell_have_none(link: str) -> None:
     with pytest.raises(ValueError, match="no link that tells its speed"):
-        parse_links("sda\tpci\tUnknown\t0\n")
+        parse_links(f"sda\tpci\t{link}\n")
 
 
 def test_swap_in_use_is_what_is_not_free() -> None:

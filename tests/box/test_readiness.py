@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from facts import known
 from mountlab.box import leftovers, readiness
+from mountlab.box.lease import lease_argv
 from mountlab.box.leftovers import Leftover
 from mountlab.box.readiness import CheckRow
 from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
-from mountlab.core.model import Box, Program, ScratchDevice
+from mountlab.core.model import Box, Lease, Program, ScratchDevice
 from mountlab.core.shell import script_argv, script_text
 from mountlab.filesystems.directory import OPEN
 from mountlab.filesystems.nfs import Nfs
@@ -374,3 +375,13 @@ def test_the_scripts_pass_shellcheck(name: str) -> None:
         ["shellcheck", "-s", "sh", "-"], input=script_text(name), capture_output=True, text=True, check=False
     )
     assert done.stdout == ""
+
+
+def test_a_lease_that_is_over_cleans_what_its_owner_holds_below_its_roots() -> None:
+    lease = Lease(run_id="R", mount_root="/m", output_root="/o", owner="me")
+    argv = lease_argv(lease, 90.0, "1000")
+    assert argv[:2] == ("env", "MOUNTLAB_LEASE=R")
+    assert argv[6:9] == ("/o/R", "90", "R")
+    clean = leftovers.remove_leftovers_argv("clean", "1000", "/m", "/o", "me")
+    assert argv[9:] == clean
+    assert (clean[3:9], clean[-1]) == (("mountlab-clean", "clean", "1000", "", "/m", "/o"), "me")

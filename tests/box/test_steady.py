@@ -19,7 +19,7 @@ from mountlab.box.resident import JobRequest, ResidentShell
 from mountlab.box.steady import JobAnswer, SteadyBox
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
 from mountlab.core.model import Box, Lease, Rights
-from mountlab.core.shell import SharedScript, script_text
+from mountlab.core.shell import SharedScript, script_argv, script_text
 from mountlab.sweep.run_directories import open_run_step
 from processes import is_alive
 from programs import program
@@ -540,6 +540,31 @@ class TheBoxAlone:
 
     def gone(self) -> bool:
         return not Path(self.lease.mount_root).exists() and not Path(self.lease.output_root).exists()
+
+
+@pytest.mark.slow
+def test_a_cleaning_that_fails_is_repeated(tmp_path: Path) -> None:
+    (tmp_path / "alive").touch()
+    fails_once = f"echo >> {tmp_path}/calls; [ $(wc -l < {tmp_path}/calls) -gt 1 ]"
+    argv = ("env", "MOUNTLAB_LEASE=R", *script_argv("lease.sh", str(tmp_path), "1", "R"), "sh", "-c", fails_once)
+    subprocess.run(argv, input=b"", check=True)
+    wait_until("a second try", lambda: (tmp_path / "calls").exists() and (tmp_path / "calls").read_text() == "\n\n")
+
+
+def test_a_process_that_has_the_number_of_a_watcher_is_none(lease: Lease) -> None:
+    alone = TheBoxAlone(lease, 600)
+    watcher = alone.watcher()
+    (Path(lease.output_dir) / "lease").write_text(f"{os.getpid()}\n")
+    argv = lease_argv(lease, 600, str(os.getuid()))
+    subprocess.run(argv, input=b"", check=True)
+    assert is_alive(alone.watcher())
+    assert alone.watcher() not in (os.getpid(), watcher)
+    subprocess.run(argv, input=b"", check=True)
+    again = alone.watcher()
+    subprocess.run(argv, input=b"", check=True)
+    assert alone.watcher() == again, "one is enough"
+    closed(lease)
+    alone.process.communicate()
 
 
 @pytest.mark.slow

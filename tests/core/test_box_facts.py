@@ -72,3 +72,31 @@ def test_a_survey_adds_what_is_known_by_name_and_replaces_the_rest() -> None:
 def test_a_run_cannot_be_planned_where_the_directories_of_the_box_are_unknown() -> None:
     with pytest.raises(BoxError, match="the box's directories are unknown"):
         _ = known(mount_root="/m").storage.roots
+
+
+@every_row(
+    ("limit", "memory", "known_limit"),
+    [(5, 10, 5), (10, 10, None), (11, 10, None), (5, None, 5), ("no limit", 10, None), (None, 10, None)],
+)
+def test_the_session_s_limit_of_memory_is_one_where_the_box_has_more(
+    limit: int | str | None, memory: int | None, known_limit: int | None
+) -> None:
+    facts = known(session_limits={"memory_bytes": limit}, memory_bytes=memory)
+    assert facts.memory_limit == known_limit
+
+
+def test_a_processor_that_polls_enters_no_idle_state() -> None:
+    idle = {"cpu_idle": {"times": "C1 1/2 µs"}}
+    assert [state.name for state in known(**idle).idle_states] == ["C1"]
+    assert known(**idle, kernel_command_line={"idle": "poll"}).idle_states == []
+
+
+def test_a_partition_lies_on_its_disk_and_any_other_device_is_its_own() -> None:
+    devices = [
+        {"name": "sda", "type": "disk"},
+        {"name": "sda1", "type": "part", "parent": "sda"},
+        {"name": "dm-0", "type": "crypt", "parent": "sda1"},
+    ]
+    storage = known(block_devices=devices).storage
+    found = [storage.disk_of(name) for name in ("sda", "sda1", "dm-0", "sdz")]
+    assert [device.name if device else None for device in found] == ["sda", "sda", "dm-0", None]

@@ -100,6 +100,7 @@ EXHAUSTED, LATE = trial(status="failed", exhausted=True), trial(status="timeout"
         (TransientError, [], False),
         (TransientError, [EXHAUSTED], True),
         (TransientError, [EXHAUSTED, trial()], False),
+        (TransientError, [trial(status="invalid")], False),
         (TransientError, [trial(), EXHAUSTED, trial("b/w")], True),
         (TransientError, [trial("b/w", exhausted=True)], False),
         (TransientError, [trial(diagnostic=True, exhausted=True)], False),

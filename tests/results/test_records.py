@@ -14,7 +14,7 @@ from mountlab.core import chain, disk
 from mountlab.core.errors import ParseError
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.evidence import DeviceBytes, device_traffic
-from mountlab.results import records, tables
+from mountlab.results import derived, records, tables
 from mountlab.results.journal import read_as_it_is, read_journal
 from mountlab.results.raw import read_trial
 from mountlab.results.store import load_run
@@ -111,3 +111,13 @@ def test_a_record_holds_while_parsers_run_line_and_raw_output_are_the_same(monke
             newer.setattr(records, parsers, 99)
             assert made() != now[name], parsers
     assert records.made_from(replace(journal, record={})) == {}
+
+
+def test_a_file_that_was_written_again_since_it_was_sealed_is_not_believed(tmp_path: Path) -> None:
+    ours, others = ({"t0001": TrialRecord(argv=(word,))} for word in ("dd", "other"))
+    made = {"t0001": "a digest"}
+    derived.write(tmp_path, {}, {records.FILE: records.as_parquet(ours, made)})
+    assert records.kept(tmp_path, made) == ours
+    assert records.kept(tmp_path, {"t0001": "another"}) == {}
+    (tmp_path / records.FILE).write_bytes(records.as_parquet(others, made))
+    assert records.kept(tmp_path, made) == {}

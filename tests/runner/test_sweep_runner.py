@@ -292,7 +292,7 @@ def test_a_root_directory_that_is_not_ours_is_unsafe_and_nothing_is_begun() -> N
 
 def test_a_trial_that_never_ends_is_killed_and_recorded_and_the_next_one_runs() -> None:
     """The box itself stops it: a lost connection is another error."""
-    box, journal = ScriptedBox(trial=[BoxTimeout("no answer in 180 s")]), Memory()
+    box, journal = ScriptedBox(trial=[BoxTimeout("no answer in 180 s")], collect=[BoxTimeout("nor here")]), Memory()
     run_sweep(plan({"tmpfs": TMPFS}, repeats=2, retries=5), box, journal, Silent())
     assert box.calls[4:8] == ["trial", "kill", "collect", "umount"]
     told = "ran longer than 180 s in all, and was ended in its preparation (design.trial_timeout)"
@@ -420,13 +420,6 @@ def test_after_a_measurement_the_journal_is_not_read_again() -> None:
     assert journal.times == 1, "at the start, for what an earlier session has left"
 
 
-def test_an_exhausted_trial_after_one_that_met_an_unfit_box_is_not_the_second_in_a_row() -> None:
-    unfit = archive({"refused": b"no tmpfs is mounted on /x\n"})
-    journal = Memory()
-    run_sweep(plan({"tmpfs": TMPFS}, repeats=3, retries=0), Giving(unfit, KILLED), journal, Silent())
-    assert [trial.status for trial in journal.trials] == ["invalid", "failed", "ok"]
-
-
 def test_a_failure_that_stays_is_not_tried_again() -> None:
     box, journal = Giving(NO_SPACE), Memory()
     run_sweep(plan({"tmpfs": TMPFS}, repeats=3, retries=5), box, journal, Silent())
@@ -461,6 +454,7 @@ def test_a_script_that_was_killed_is_collected_and_tried_again() -> None:
     run_sweep(plan({"tmpfs": TMPFS}), box, journal, Silent())
     assert box.calls[4:9] == ["trial", "kill", "collect", "trial", "umount"]
     assert [(trial.status, trial.attempts) for trial in journal.trials] == [("ok", 2)]
+    assert journal.files["t0001"]["attempt-1/stderr"] == b"it says why"
 
 
 def test_a_lost_box_ends_the_run_after_the_undoing_was_tried() -> None:
@@ -527,10 +521,36 @@ def test_a_trial_that_is_refused_where_another_one_ran_is_tried_once_more_on_a_n
     assert box.calls[4:] == ["trial", "trial", *UNDONE, *MADE, "trial", *UNDONE, "close"]
 
 
+def test_an_attempt_that_spoils_its_file_system_is_repeated_on_a_new_one() -> None:
+    """A tool that was killed has spoilt it: the attempt after it is refused, and is no outcome of the tool."""
+    killed = archive({"exit_status": b"137\n", "stdout": b"", "stderr": b"Killed\n", "mount_spoilt": b"a\nb\n"})
+    transient = archive({"exit_status": b"137\n", "stdout": b"", "stderr": b"Killed\n"})
+    for first in (killed, transient):
+        box, journal = Giving(first, REFUSED), Memory()
+        run_sweep(plan({"tmpfs": TMPFS}, fresh_filesystem="never"), box, journal, Silent())
+        status = "invalid" if first is killed else "ok"
+        assert [trial.status for trial in journal.trials] == [status]
+        assert box.calls.count("trial") == (1 if first is killed else 3)
+
+
 def test_a_trial_that_is_refused_on_a_new_file_system_is_invalid() -> None:
     box, journal = Giving(GOOD, REFUSED, REFUSED), Memory()
     run_sweep(plan({"tmpfs": TMPFS}, repeats=2, fresh_filesystem="never"), box, journal, Silent())
     assert [trial.status for trial in journal.trials] == ["ok", "invalid"]
+
+
+@pytest.mark.parametrize("before", ["spoilt", "restarted"])
+def test_a_file_system_that_was_made_again_is_a_new_one(before: str) -> None:
+    """What a trial on it refuses is not tried once more."""
+    box, journal = Giving(SPOILT if before == "spoilt" else GOOD, REFUSED), Memory()
+    box.script["trial"] = [0, BoxRestarted(RESTARTED)] if before == "restarted" else []
+    workloads = ("a", "b") if before == "spoilt" else ("a",)
+    repeats = 1 if before == "spoilt" else 3
+    run_sweep(
+        plan({"tmpfs": TMPFS}, workloads=workloads, repeats=repeats, fresh_filesystem="never"), box, journal, Silent()
+    )
+    between = ["failed"] if before == "restarted" else []
+    assert [trial.status for trial in journal.trials[1:]] == [*between, "invalid"]
 
 
 def test_a_restart_fails_the_trial_that_it_interrupts_and_the_block_goes_on_with_file_systems_made_again() -> None:
@@ -558,6 +578,12 @@ def test_a_file_system_whose_making_restarts_the_box_again_and_again_fails_its_o
     run_sweep(plan({"ext4": PLAIN, "tmpfs": TMPFS}), box, journal, Silent())
     assert {trial.filesystem: trial.status for trial in journal.trials} == {"ext4": "failed", "tmpfs": "ok"}
     assert box.calls.count("mke2fs") == 3
+
+
+def test_trials_that_restart_the_box_fail_by_themselves_and_not_those_after_them() -> None:
+    box, journal = ScriptedBox(trial=[BoxRestarted(RESTARTED)] * 3), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, workloads=("a", "b", "c", "d")), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["failed", "failed", "failed", "ok"]
 
 
 def test_file_systems_that_last_are_made_again_once_each_after_a_restart() -> None:
@@ -612,6 +638,9 @@ def test_trials_that_the_journal_holds_are_not_run_again() -> None:
     run_sweep(plan({"tmpfs": TMPFS}, repeats=2), box, journal, Silent())
     assert [trial.trial_id for trial in journal.trials] == ["t0002"]
     assert box.calls.count("mount") == 1
+    whole = ScriptedBox()
+    run_sweep(plan({"tmpfs": TMPFS}, fresh_filesystem="never"), whole, Memory(done=["t0001"]), Silent())
+    assert whole.calls == ["open", "close"], "nothing is made for trials that are done"
 
 
 def test_with_fresh_never_every_file_system_is_made_once_and_stays_until_the_end() -> None:
@@ -676,10 +705,11 @@ def test_as_a_caveat_an_option_that_the_kernel_ignored_lets_the_trials_run() -> 
     assert [trial.status for trial in journal.trials] == ["ok"]
 
 
-def test_what_cannot_run_here_is_skipped_with_the_reason_and_nothing_is_made_for_it() -> None:
+@pytest.mark.parametrize("fresh", ["block", "never"])
+def test_what_cannot_run_here_is_skipped_with_the_reason_and_nothing_is_made_for_it(fresh: str) -> None:
     box, journal = ScriptedBox(), Memory()
     huge = {"type": "hugetlbfs", "size": "64MiB"}
-    run_sweep(plan({"huge": huge}), box, journal, Silent())
+    run_sweep(plan({"huge": huge}, fresh_filesystem=fresh), box, journal, Silent())
     assert box.calls == ["open", "close"]
     assert [(trial.status, trial.reason[:27]) for trial in journal.trials] == [
         ("skipped", "hugetlbfs has no write(): i")
@@ -712,10 +742,10 @@ class Overwriting(ScriptedBox):
 
 def test_a_device_whose_mkfs_was_cut_off_by_a_restart_is_formatted_again_and_then_guarded_as_before() -> None:
     """It carries no signature then, and is not blank: the guard would refuse it."""
-    box, journal = Overwriting(guarded=[0, BoxRestarted(RESTARTED)]), Memory()
-    run_sweep(scratch_plan(repeats=3), box, journal, Silent())
-    assert [trial.status for trial in journal.trials] == ["ok", "ok", "ok"]
-    assert box.permitted == ("", "", "-", "")
+    box, journal = Overwriting(guarded=[0, BoxRestarted(RESTARTED), 1]), Memory()
+    run_sweep(scratch_plan(repeats=4), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok", "failed", "ok", "ok"]
+    assert box.permitted == ("", "", "-", "-", "")
 
 
 def test_a_restart_at_any_other_step_permits_nothing() -> None:

@@ -241,8 +241,8 @@ def test_each_word_of_a_trial_arrives_as_one_and_nothing_else_runs(
 
 
 def _head(trial: PlannedTrial) -> str:
-    """The script without trial.sh itself. `timeout` and `sh` are recorders, so that nothing is run; `exec` would end the
-    shell that asks them."""
+    """The script without trial.sh itself. `timeout` and `sh` are recorders, so that nothing is run; `exec` would end
+    the shell that asks them."""
     script = trial.argv[4]
     head, found, _ = script.partition(files("mountlab.sweep").joinpath("trial.sh").read_text())
     assert found

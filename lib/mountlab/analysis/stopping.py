@@ -283,7 +283,8 @@ def _of_means(sweep: Sweep, frame: pd.DataFrame) -> Widths:
 
 
 def _of_ratios(sweep: Sweep, frame: pd.DataFrame, until: Until) -> Widths:
-    """Return the level for as many comparisons as the sweep makes, whether or not they have figures by now."""
+    """Return the widths of the ratios to the baseline. What decides is at the level for as many comparisons as the
+    sweep makes, whether or not they have figures by now."""
     questions, ratios, *_ = sweep_ratios(sweep, frame)
     design = sweep.design
     now = adjust_comparisons(ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=until)

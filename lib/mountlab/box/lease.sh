@@ -25,8 +25,11 @@ while MOUNTLAB_LEASE=$run sleep "$period"; do
     read -r seen _ < "$base/alive" || continue
     [ $((${now%.*} - seen)) -ge "$grace" ] || continue
     # What is busy now may be free the next time. What is not ours stays for good.
+    # A command that fails has not cleaned, whatever it printed.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        "$@" 2>/dev/null | grep -v "^foreign" | grep -q "^[a-z]*	0" || exit
+        if leftovers=$("$@" 2>/dev/null); then
+            printf "%s\n" "$leftovers" | grep -v "^foreign" | grep -q "^[a-z]*	0" || exit
+        fi
         MOUNTLAB_LEASE=$run sleep "$period"
     done
     exit
@@ -36,7 +39,8 @@ umask 077
 beat || exit
 watcher=
 [ ! -r "$base/lease" ] || read -r watcher < "$base/lease"
-if [ -z "$watcher" ] || [ ! -d "/proc/$watcher" ]; then
+# Another process may have its number by now.
+if [ -z "$watcher" ] || ! tr '\0' '\n' 2>/dev/null < "/proc/$watcher/environ" | grep -qxF "MOUNTLAB_LEASE=$3"; then
     MOUNTLAB_LEASE=$3 setsid sh -c "$watch" mountlab-lease "$@" > /dev/null 2>&1 < /dev/null &
     echo $! > "$base/lease"
 fi

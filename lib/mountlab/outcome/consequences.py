@@ -1,4 +1,5 @@
-"""What follows from a trial that gave no measurement: another attempt, or the end of its cell."""
+"""What follows from a trial that gave no measurement: another attempt, or the end of its cell. Whether its file system
+is made again does not depend on the error, but on what the trial found there or left (runner.trial_executor)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Consequence:
 
 
 CONSEQUENCES: Mapping[type[TrialError], Consequence] = {
-    # It may go another way: killed, no memory, a client lost. Twice in a row, retries included, is no accident.
+    # It may go another way: killed, no memory, a client cut off. Twice in a row, retries included, is no accident.
     TransientError: Consequence(retry=True, cell_ends=CellEnds.TWO_EXHAUSTED),
     # An outcome and no failure: a repetition would leave the slow trials out of the figures.
     TimedOut: Consequence(retry=False, cell_ends=CellEnds.FIRST_TWO),

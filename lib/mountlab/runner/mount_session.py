@@ -83,8 +83,7 @@ class PersistentMounts:
         mount_undo = self._undo.enter_context(ExitStack())
         self._mounts[mount.id] = mount, mount_undo
         try:
-            if not mount.skip_reason:
-                mount_undo.enter_context(self._session.verified(mount))
+            mount_undo.enter_context(self._session.verified(mount))
         except (CommandError, ParseError) as error:
             self.failures[mount.id] = str(error)
 

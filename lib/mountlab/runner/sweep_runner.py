@@ -77,8 +77,9 @@ class SweepRunner:
                 self.mounts.read_control(control)
             self.restore_cells()
             persistent = PersistentMounts(self.mounts, undo)
+            wanted = {trial.mount for trial in self.plan.trials if not trial.skip_reason and self.cells.wants(trial)}
             for mount in self.plan.lasting:
-                if any(self.cells.wants(trial) for trial in self.plan.trials if trial.mount == mount.id):
+                if mount.id in wanted:
                     persistent.make(mount)
             for block in self.plan.blocks:
                 self.apply_stop_rule(block)
@@ -91,7 +92,7 @@ class SweepRunner:
         for block in self.plan.counted_blocks:
             self.apply_stop_rule(block)
             if any(self.cells.wants(trial) for trial in block.trials):
-                return
+                return  # later blocks are decided when the run comes to them
 
     def apply_stop_rule(self, block: PlannedBlock) -> None:
         """Apply the stop rule before a block, and report the trials that it saves."""

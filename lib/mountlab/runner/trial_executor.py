@@ -46,7 +46,7 @@ class MountUses:
     """What trials have done with the file systems that are mounted now."""
 
     used: set[str] = field(default_factory=set)
-    """Mounts on which a trial has run."""
+    """Mounts on which a tool has run, be it in an attempt that was repeated or to precondition."""
     preconditioned: set[tuple[str, str]] = field(default_factory=set)
     """Mount and cell whose rounds of preconditioning have been run."""
 
@@ -161,7 +161,10 @@ class TrialExecutor:
         return {TrialFiles.ROUNDS: rounds.text().encode()}
 
     def _attempt(self, planned: PlannedTrial) -> Outcome:
-        return self._clients.attempt(planned, lambda: self._attempt_on_box(planned))
+        outcome = self._clients.attempt(planned, lambda: self._attempt_on_box(planned))
+        if not outcome.found_mount_unfit:
+            self._uses.used.add(planned.mount)
+        return outcome
 
     def _attempt_on_box(self, planned: PlannedTrial) -> Outcome:
         try:

@@ -26,8 +26,9 @@ def estimate_text(estimate: Estimate, like: Estimate | None = None) -> str:
 
 
 def ratio_text(comparison: Comparison) -> str:
-    """Return '0.98 [0.95, 1.02]', with the interval for all comparisons together."""
-    return str(ratio_figures(comparison.ratio, comparison.joint.low, comparison.joint.high))
+    """Return '0.98 [0.95, 1.02]', with the interval of its verdict."""
+    interval = comparison.verdict_interval
+    return str(ratio_figures(comparison.ratio, interval.low, interval.high))
 
 
 def verdict_text(both: RatioTwice) -> str:
