@@ -521,16 +521,11 @@ def test_a_trial_that_is_refused_where_another_one_ran_is_tried_once_more_on_a_n
     assert box.calls[4:] == ["trial", "trial", *UNDONE, *MADE, "trial", *UNDONE, "close"]
 
 
-def test_an_attempt_that_spoils_its_file_system_is_repeated_on_a_new_one() -> None:
-    """A tool that was killed has spoilt it: the attempt after it is refused, and is no outcome of the tool."""
-    killed = archive({"exit_status": b"137\n", "stdout": b"", "stderr": b"Killed\n", "mount_spoilt": b"a\nb\n"})
-    transient = archive({"exit_status": b"137\n", "stdout": b"", "stderr": b"Killed\n"})
-    for first in (killed, transient):
-        box, journal = Giving(first, REFUSED), Memory()
-        run_sweep(plan({"tmpfs": TMPFS}, fresh_filesystem="never"), box, journal, Silent())
-        status = "invalid" if first is killed else "ok"
-        assert [trial.status for trial in journal.trials] == [status]
-        assert box.calls.count("trial") == (1 if first is killed else 3)
+def test_an_attempt_after_one_that_left_its_file_system_unfit_is_made_on_a_new_one() -> None:
+    box, journal = Giving(KILLED, REFUSED), Memory()
+    run_sweep(plan({"tmpfs": TMPFS}, fresh_filesystem="never"), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok"]
+    assert box.calls.count("trial") == 3
 
 
 def test_a_trial_that_is_refused_on_a_new_file_system_is_invalid() -> None:
