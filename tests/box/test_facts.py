@@ -177,6 +177,15 @@ def test_gather_says_what_failed() -> None:
         facts.gather(ReplayBox().when(lambda _: True, exit_status=127), [])
 
 
+@every_row(
+    ("keys", "words"), [({}, ("", "")), ({"mount_root": "/srv/m", "output_root": "/srv/o"}, ("/srv/m", "/srv/o"))]
+)
+def test_the_roots_of_the_box_file_are_what_the_box_is_asked_for(keys: dict[str, str], words: tuple[str, str]) -> None:
+    box = ReplayBox(Box(name="b", host="b", **keys))
+    box.when(lambda argv: argv[-2:] == words, "/disk/m\n/disk/o\n")
+    assert facts.roots(box) == ("/disk/m", "/disk/o")
+
+
 def test_roots_must_be_absolute() -> None:
     box = ReplayBox(Box(name="b", host="b", mount_root="here"))
     box.when(lambda _: True, "here\n/dev/shm/mountlab-root\n")

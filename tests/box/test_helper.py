@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from fabric import Connection
 from facts import known
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from mountlab.__main__ import main
 from mountlab.box import helper
 from mountlab.box.connection import needs_root
 from mountlab.box.embedded import here
+from mountlab.box.ssh import SshBox
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.model import Box, Filesystem, Place, ScratchDevice, Step
@@ -69,6 +71,15 @@ def test_a_script_is_never_sent_to_the_helper_only_its_name() -> None:
     assert {command[: len(helper.COMMAND)] for command in sent} == {helper.COMMAND}
     assert not any("\n" in word for command in sent for word in command)
     assert [command[5] for command in sent[:3]] == ["image.sh", "losetup", "timed.sh"]
+
+
+def test_only_what_needs_root_is_asked_of_the_helper() -> None:
+    box, words = SshBox(BOX, Connection("b"), "b"), ("env", f"MOUNTLAB_RUN={RUN}", "umount", f"{ROOT}/{RUN}/mnt/e")
+    box.rights = "helper"
+    assert box.spoken(words, 60, root=False) == words
+    assert box.spoken(words, 60, root=True) == (*ASKED, RUN, "umount", f"{ROOT}/{RUN}/mnt/e")
+    box.rights = "sudo"
+    assert box.spoken(words, 60, root=True) == words
 
 
 def test_a_device_of_the_box_is_formatted_below_its_guard() -> None:

@@ -453,6 +453,12 @@ def test_options_that_make_no_sense_together_are_refused(entry: dict[str, Any], 
         ({"type": "pmfs", "size": "1GiB"}, "pmfs needs a device and a size", "", "size"),
         ({"type": "shmfs", "options": ["noatime"]}, "options need a mount of its own", ".options", "noatime"),
         (
+            {"type": "shmfs", "size": "1GiB", "options": ["size=2g"]},
+            "the size is a key of its own",
+            ".options",
+            "size=2g",
+        ),
+        (
             {"type": "xfs", "image": "1GiB", "mkfs": ["-l", "logdev=/dev/sda"]},
             "not options for mkfs.xfs",
             ".mkfs",
