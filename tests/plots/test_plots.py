@@ -22,6 +22,7 @@ from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison
 from mountlab.plots import Plot
+from mountlab.plots.ticks import plain_ticks
 from mountlab.wording import verdicts
 from rows import every_row
 from synthetic_run import SyntheticRun, comparison, synthetic_run
@@ -210,6 +211,14 @@ def test_ticks_as_people_write_them(value: float, text: str) -> None:
     assert plots.tick_text(value) == text
 
 
+def test_where_no_two_texts_have_room_one_tick_is_left() -> None:
+    """On an axis of six points, and on one as high as a text."""
+    axes = Figure(figsize=(1, 1)).add_axes((0.2, 0.2, 6 / 72, 6 / 72))
+    for axis in (axes.xaxis, axes.yaxis):
+        plain_ticks(axis)
+        assert len(axis.get_majorticklocs()) == 1
+
+
 # --- ratios -----------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +270,24 @@ def test_metrics_of_one_workload_are_told_apart() -> None:
     shown = " ".join(texts(plot))
     assert "99th-percentile write" in shown
     assert "write bandwidth" in shown
+
+
+# --- clients ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_client_has_its_interval_and_trials_on_a_log_axis_around_all_of_them() -> None:
+    values: dict[str, Any] = {"filesystem": "ext4", "group": "ext4/w: write bandwidth"}
+    one = plots.ClientPoint(client="one", ratio=4.0, low=3.5, high=4.5, trials=(3.9, 4.1), straggles=False, **values)
+    two = plots.ClientPoint(client="two", ratio=0.25, low=0.2, high=0.3, trials=(0.1, 0.6), straggles=True, **values)
+    plot = plots.plot_clients([one, two], limit=0.8, filesystems=["ext4"])
+    assert {(0.2, 0.3), (3.5, 4.5)} <= set(intervals(plot))
+    (axes,) = plot.figure.axes
+    assert axes.get_xscale() == "log"
+    low, high = axes.get_xlim()
+    assert low < 0.1
+    assert high > 4.5
+    (zone,) = [part.get_paths()[0].get_extents() for part in axes.collections if isinstance(part, PolyCollection)]
+    assert (zone.x0, zone.x1) == pytest.approx((low, 0.8))
 
 
 # --- trials -----------------------------------------------------------------------------------------------------------

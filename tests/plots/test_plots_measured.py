@@ -24,7 +24,7 @@ from mountlab.core.model import Workload
 from mountlab.plots import Course, Delivered, InsideTrial, Plot
 from mountlab.plots.latency import nines
 from mountlab.plots.levels import kind_of, levels_of
-from mountlab.plots.panels import MOST_PANELS, apart
+from mountlab.plots.panels import MOST_PANELS, apart, figure_of, panel_figure
 from mountlab.plots.series import thinned
 from mountlab.stats.histograms import Histogram, count
 from repetition import others_long
@@ -296,6 +296,16 @@ def test_levels_stand_where_their_values_say(
 def test_a_single_level_is_no_axis() -> None:
     assert kind_of(["4KiB"]) == "word"
     assert levels_of(["4KiB"]).step == 1
+
+
+def test_a_panel_alone_is_higher_than_one_beside_others() -> None:
+    def height(titles: Sequence[str]) -> float:
+        with panel_figure(titles) as panels:
+            pass
+        figure = figure_of(panels)
+        return float(panels[titles[0]].get_position().height * figure.get_size_inches()[1])
+
+    assert height(["a"]) > 1.5 * height(["a", "b"]) == pytest.approx(1.5 * height(["a", "b", "c"]))
 
 
 # --- response ---------------------------------------------------------------------------------------------------------
