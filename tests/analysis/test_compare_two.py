@@ -357,10 +357,14 @@ def test_warnings_of_a_run_about_what_is_compared_are_carried_over() -> None:
         Caveat(**noisy, subject="xfs/dd-write"),
         Caveat(**{**noisy, "severity": "note"}, subject="ext4/dd-write"),
         Caveat(**{**noisy, "code": "emulated", "scope": "run"}),
+        Caveat(**{**noisy, "code": "options-ignored", "scope": "filesystem"}, subject="ext4"),
+        Caveat(**{**noisy, "code": "options-ignored", "scope": "filesystem"}, subject="xfs"),
     ]  # type: ignore[arg-type]
     found = compare_runs((run("a"), b))
     carried = [each for each in found.caveats if each.message.startswith("in B: ")]
-    assert [(each.code, each.subject) for each in carried] == [("noisy", "tmpfs/dd-write"), ("emulated", "")]
+    assert [(each.code, each.subject) for each in carried] == [
+        ("noisy", "tmpfs/dd-write"), ("emulated", ""), ("options-ignored", "ext4"),
+    ]  # fmt: skip
     page = sections.cell_by_cell(found)
     assert page.count(">noisy<") == 1
 

@@ -501,9 +501,10 @@ def test_an_error_in_a_stored_mail_has_the_line_of_the_mail() -> None:
     assert output.problem.where == f"line 7.txt, line {line}"
 
 
-def test_the_bytes_of_an_output_are_those_of_the_stored_mail() -> None:
-    once = recorded("fio/human-randrw.stdout")
-    data = encoded(f"{once}\n{once}").encode()
+@every_row("end", ["", "\n"])
+def test_the_bytes_of_an_output_are_those_of_the_stored_mail(end: str) -> None:
+    once = recorded("fio/human-randrw.stdout").rstrip("\n")
+    data = encoded(f"{once}\n\n{once}{end}").encode()
     first, second = (original(data, output.part) for output in read_log("fio", decoded(data)))
     assert first + second == data
 

@@ -119,6 +119,10 @@ def test_a_workbook_of_a_pivot_has_a_sheet_for_each_statistic() -> None:
     assert rows[2][:2] == ("pmfs-read-1", 1e6 / 1024**2)
     assert book["n"]["B3"].value == 3
     assert book["high"]["B3"].value is None, "no interval is an empty cell, and not a number"
+    (content,) = exported("xlsx", pivot("filesystem,rw,numjobs:bs", unit="MiB/s"), estimates(censored=2)).values()
+    censored = openpyxl.load_workbook(io.BytesIO(content))["censored"]
+    assert censored["A1"].value == "censored: trials that ran into their time limit, whose cells show a median"
+    assert censored["B3"].value == 2, "a number of trials has no unit"
 
 
 def test_a_cell_that_was_not_measured_is_empty() -> None:

@@ -23,7 +23,7 @@ from mountlab.results import why as why_files
 from mountlab.results.catalog import database, reading
 from mountlab.results.catalog.build import FILE
 from mountlab.results.journal import read_journal
-from mountlab.tracing.explained import Explained, LayerRow, TraceRow
+from mountlab.tracing.explained import Calls, Explained, LayerRow, TraceRow
 from mountlab.tracing.flame import StackRow
 from mountlab.tracing.work import WorkRow
 from results.test_store import DATA, brought_back, create, ok, the_plan, written
@@ -64,6 +64,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
+CALLS = {why_files.CALLS: gzip.compress(b"PERFILE2 calls"), why_files.WINDOWS: b"1.0 1.2\n", why_files.TOOL: b"12\n"}
 TRACE = {why_files.TRACE: gzip.compress(b"PERFILE2"), why_files.TASKS: b"12 fio\n", why_files.FDS: b"12 3 /mnt/f\n"}
 
 
@@ -78,6 +79,22 @@ def test_a_trace_is_read_with_the_kernel_of_its_mount_and_the_device_of_its_file
     assert [call["devices"] for call in asked if not call["devices"]] == [[], []], "tmpfs has none"
     assert (by_disk[0]["data"], by_disk[0]["kallsyms"]) == (b"PERFILE2", KERNEL.decode())
     assert (by_disk[0]["tasks"], by_disk[0]["fds"]) == ("12 fio\n", "12 3 /mnt/f\n")
+
+
+@pytest.mark.parametrize(
+    ("absent", "calls"),
+    [
+        ((), Calls(b"PERFILE2 calls", "1.0 1.2\n", 12)),
+        ((why_files.WINDOWS, why_files.TOOL), Calls(b"PERFILE2 calls", "", 0)),
+        ((why_files.CALLS,), None),
+    ],
+)
+def test_the_calls_beside_a_trace_are_read_with_their_windows_and_the_process_of_the_tool(
+    results_dir: Path, asked: list[dict[str, Any]], absent: tuple[str, ...], calls: Calls | None
+) -> None:
+    files = {name: content for name, content in {**TRACE, **CALLS}.items() if name not in absent}
+    assert len(store.load_run(traced(results_dir, files)).why.traces) == 4
+    assert [call["calls"] for call in asked] == [calls] * 4
 
 
 def test_the_device_of_a_server_is_not_known(results_dir: Path, asked: list[dict[str, Any]]) -> None:
