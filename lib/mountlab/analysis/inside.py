@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,14 +78,16 @@ def median_trials(
     """Return cell to its counted trial in the middle, by the first metric of the answer; of an even number the lower
     one."""
     good = trials[(trials["status"] == "ok") & ~trials["warmup"].astype(bool)]
+    first_metrics = {label: next(iter(metrics), "") for label, metrics in answer_metrics.items()}
+    rows = measurements[measurements["metric"].isin({*first_metrics.values()})]
+    means = rows.groupby(["metric", "trial_id"])["value"].mean().fillna(math.inf).to_dict()
     medians = {}
     for cell in sweep.cells:
-        trial_ids = good.loc[good["cell"] == cell.id, "trial_id"]
-        metric = next(iter(answer_metrics.get(cell.workload.label, ())), "")
-        rows = measurements[(measurements["metric"] == metric) & measurements["trial_id"].isin(trial_ids)]
-        ordered = rows.groupby("trial_id")["value"].mean().sort_values(kind="stable").index if len(rows) else trial_ids
-        if len(ordered):
-            medians[cell.id] = str(list(ordered)[(len(ordered) - 1) // 2])
+        trial_ids, metric = good.loc[good["cell"] == cell.id, "trial_id"], first_metrics.get(cell.workload.label, "")
+        measured = sorted(trial_id for trial_id in trial_ids if (metric, trial_id) in means)
+        ordered = sorted(measured, key=lambda trial_id: means[metric, trial_id]) or list(trial_ids)
+        if ordered:
+            medians[cell.id] = str(ordered[(len(ordered) - 1) // 2])
     return medians
 
 

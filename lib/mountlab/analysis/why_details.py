@@ -55,6 +55,8 @@ def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
     """Return each stack of the diagnostic trials of a cell to its processor time in seconds for each operation that
     reads or writes (where hardly any does: for each operation); {} where too few samples were taken. Samples are of
     all the time, also of that in which no system calls were recorded."""
+    if not len(why.stacks):
+        return {}
     rows, traces = why.stacks[why.stacks["cell"] == cell], moving(why.traces[why.traces["cell"] == cell])
     seconds, count = rows["samples"] / SAMPLES_PER_S, int(rows["samples"].sum())
     return _per_operation(rows["stack"], seconds, count, float((traces["operations"] / traces["seen"]).sum()))
@@ -63,6 +65,8 @@ def processor_stacks(why: Why, cell: str) -> Mapping[str, float]:
 def sleep_stacks(why: Why, cell: str) -> Mapping[str, float]:
     """Return each stack of the diagnostic trials of a cell to the seconds that threads slept in it for each such
     operation; {} where too few sleeps were seen."""
+    if not len(why.sleeps):
+        return {}
     rows = why.sleeps[why.sleeps["cell"] == cell]
     operations = float(moving(why.traces[why.traces["cell"] == cell])["operations"].sum())
     return _per_operation(rows["stack"], rows["seconds"], int(rows["sleeps"].sum()), operations)

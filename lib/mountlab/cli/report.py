@@ -14,10 +14,13 @@ def add(verbs: Any) -> None:
 
 
 def _report(arguments: Arguments) -> int:
+    from mountlab.report.kernels import prepare
+
+    run = run_of(arguments.run)
+    prepare()  # before the imports of this process: they take a second
     from mountlab.report.execute import write_report
     from mountlab.results import tables, writer
 
-    run = run_of(arguments.run)
     with reporting(run):
         tables.derive(run, None)  # trials may have been excluded since
         if going_on := writer.going_on(run):

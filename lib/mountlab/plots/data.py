@@ -42,12 +42,15 @@ class MeanPoint:
     high: float
 
 
+_TRIAL = ["trial_id", "cell", "label", "filesystem", "block", "warmup", "value", "place"]
+
+
 def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = ()) -> list[TrialPoint]:
     """Return the trials of one metric in run order, of all groups or of some. Raises InputError where there is none."""
-    first_seen = {trial: place for place, trial in enumerate(dict.fromkeys(measurements["trial_id"]))}
+    first_seen = {trial: place for place, trial in enumerate(measurements["trial_id"].unique())}
     order = measurements["seq"] if "seq" in measurements else measurements["trial_id"].map(first_seen)
     placed = measurements.assign(place=order.rank(method="dense"))
-    rows = placed[placed["metric"] == metric].sort_values("place", kind="stable").to_dict("records")
+    rows = placed.loc[placed["metric"] == metric, _TRIAL].sort_values("place", kind="stable").to_dict("records")
     require(rows, f"trial with {metric}")
     named = groups_of(measurements)
     points = []
@@ -79,7 +82,8 @@ def _figure_of(row: Mapping[Any, Any]) -> tuple[str, str]:
 def groups_of(measurements: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Return cell and label of each row to its group: its workload, and the label where there is one."""
     groups = {}
-    for row in measurements.drop_duplicates(["cell", "label"]).to_dict("records"):
+    columns = measurements[["cell", "label", "workload", "factors"]]
+    for row in columns.drop_duplicates(["cell", "label"]).to_dict("records"):
         workload, (cell, label) = workload_label(row["workload"], row["factors"]), _figure_of(row)
         groups[cell, label] = f"{workload} ({label})" if label else workload
     return groups

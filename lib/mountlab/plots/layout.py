@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis, Tick, YAxis
+from matplotlib.axis import Axis, YAxis
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -121,7 +121,9 @@ def _boxes_of(axis: Axis, renderer: RendererAgg, point: float) -> list[Bbox]:
     as the panel, whatever they say. `point`: in pixels."""
     panel, upright = axis.axes.bbox, isinstance(axis, YAxis)
     axis.get_majorticklabels()  # puts the ticks where they will be drawn
-    ticks = [tick for tick in axis.get_major_ticks() if _is_inside(tick, axis)]
+    low, high = sorted(map(float, axis.get_view_interval()))
+    slack = 1e-9 * (high - low)
+    ticks = [tick for tick in axis.get_major_ticks() if low - slack <= float(tick.get_loc()) <= high + slack]
     labels = [tick.label1.get_window_extent(renderer) for tick in ticks if tick.label1.get_visible()]
     marked = max((float(tick.tick1line.get_markersize()) for tick in ticks if tick.tick1line.get_visible()), default=0)
     end = min(
@@ -131,12 +133,6 @@ def _boxes_of(axis: Axis, renderer: RendererAgg, point: float) -> list[Bbox]:
         name = axis.label.get_window_extent(renderer)
         end -= point * axis.labelpad + (name.width if upright else name.height)
     return [*labels, Bbox([[end, panel.y0], panel.max] if upright else [[panel.x0, end], panel.max])]
-
-
-def _is_inside(tick: Tick, axis: Axis) -> bool:
-    low, high = sorted(map(float, axis.get_view_interval()))
-    slack = 1e-9 * (high - low)
-    return low - slack <= float(tick.get_loc()) <= high + slack
 
 
 def lay_out(figure: Figure, panel_in: float) -> None:
