@@ -7,7 +7,7 @@ from dataclasses import replace
 from analysis.test_extended_runs import trial
 from mountlab.analysis.capacity import BACK, Searching
 from mountlab.analysis.measurements import measurement_frame
-from mountlab.analysis.stopping import stop_rule
+from mountlab.analysis.stopping import RunSoFar, stop_rule
 from mountlab.core.model import Objective, Search
 from mountlab.stats.capacity import RateTrial, capacity
 from sweep.test_plan_searches import searching as searching_sweep
@@ -91,7 +91,8 @@ def test_a_search_ends_before_a_block_where_its_cell_was_set_aside_in_an_earlier
     gone = replace(trial("a/mail", "a", 1), status="failed", reason="gone", set_aside=True)
     failed = replace(trial("b/mail", "b", 1), status="failed", reason="killed")
     trials = [gone, failed, replace(failed, block=3, set_aside=True)]
-    decision = rule.decide(trials, figures, before=3, stopped={})
+    so_far = RunSoFar(trials, figures)
+    decision = rule.decide(so_far, before=3, stopped={})
     assert {cell: (stop.reason, stop.why) for cell, stop in decision.stops.items()} == {"a/mail": ("could not", "gone")}
     assert set(decision.rates) == {"b/mail"}
-    assert rule.decide(trials, figures, before=3, stopped=decision.stops).stops == {}
+    assert rule.decide(so_far, before=3, stopped=decision.stops).stops == {}

@@ -117,7 +117,7 @@ def test_a_file_that_was_written_again_since_it_was_sealed_is_not_believed(tmp_p
     ours, others = ({"t0001": TrialRecord(argv=(word,))} for word in ("dd", "other"))
     made = {"t0001": "a digest"}
     derived.write(tmp_path, {}, {records.FILE: records.as_parquet(ours, made)})
-    assert records.kept(tmp_path, made) == ours
-    assert records.kept(tmp_path, {"t0001": "another"}) == {}
+    assert records.read_kept(tmp_path, made) == ours
+    assert records.read_kept(tmp_path, {"t0001": "another"}) == {}
     (tmp_path / records.FILE).write_bytes(records.as_parquet(others, made))
-    assert records.kept(tmp_path, made) == {}
+    assert records.read_kept(tmp_path, made) == {}
