@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import measurement_frame
-from mountlab.analysis.stopping import RunSoFar, stop_rule, stops
+from mountlab.analysis.stopping import RunSoFar, replay_stops, stop_rule
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core.model import Cell, CellStop, Design, Filesystem, Measurement, Status, Sweep, Trial, Until, Workload
 from mountlab.stats import sequential
@@ -94,7 +94,7 @@ def decide(sweep: Sweep, *seen: Any, before: int, stopped: Mapping[str, CellStop
 
 def told(value: Value, blocks: int, sweep: Sweep | None = None, **more: Any) -> dict[str, CellStop]:
     the_sweep = sweep or a_sweep()
-    return {stop.cell: stop for stop in stops(the_sweep, *journal(the_sweep, value, blocks, **more))}
+    return {stop.cell: stop for stop in replay_stops(the_sweep, *journal(the_sweep, value, blocks, **more))}
 
 
 ALL = ["a/w", "a/v", "b/w", "b/v"]
@@ -176,9 +176,9 @@ def test_diagnostic_trials_change_nothing() -> None:
     more = [*trials, *(replace(late, cell=cell.id, block=block) for cell in sweep.cells for block in (1, 50))]
     for rule in (sweep, a_sweep()):
         assert decide(rule, more, frame, before=8, stopped={}) == decide(rule, trials, frame, before=8, stopped={})
-        assert stops(rule, more, frame) == stops(rule, trials, frame)
+        assert replay_stops(rule, more, frame) == replay_stops(rule, trials, frame)
     noisy, figures = journal(a_sweep(), NOISY, 7)
-    assert {stop.blocks for stop in stops(a_sweep(), [*noisy, *more[-2:]], figures)} == {7}
+    assert {stop.blocks for stop in replay_stops(a_sweep(), [*noisy, *more[-2:]], figures)} == {7}
 
 
 # --- max, budget, failures --------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_a_cell_that_was_set_aside_is_given_up_with_its_last_reason() -> None:
     assert {
         cell: (stop.reason, stop.why) for cell, stop in decide(a_sweep(), last, frame, before=8, stopped={}).items()
     } == {"b/w": ("could not", "set aside")}
-    others = {stop.why for stop in stops(a_sweep(), trials, frame)}
+    others = {stop.why for stop in replay_stops(a_sweep(), trials, frame)}
     assert others == {""}, "only a cell that could not says why"
 
 
@@ -410,13 +410,13 @@ def test_the_history_is_what_was_decided_block_by_block(size: float) -> None:
         trials += [trial for trial in everything if trial.block == block and trial.cell not in left]
     left |= decide(sweep, trials, frame, before=13, stopped=left)
     ran = frame[frame["trial_id"].isin({trial.trial_id for trial in trials})]
-    assert stops(sweep, trials, ran) == [left[cell.id] for cell in sweep.cells]
+    assert replay_stops(sweep, trials, ran) == [left[cell.id] for cell in sweep.cells]
 
 
 def test_a_workload_that_left_has_no_later_blocks_and_the_others_go_on() -> None:
     trials, frame = journal(a_sweep(), by_cell(aw=0.001, bw=0.001, av=0.5, bv=0.5), 12)
     ran = [trial for trial in trials if trial.workload == "v" or trial.block <= 5]
-    found = stops(a_sweep(), ran, frame[frame["trial_id"].isin({trial.trial_id for trial in ran})])
+    found = replay_stops(a_sweep(), ran, frame[frame["trial_id"].isin({trial.trial_id for trial in ran})])
     assert {stop.cell: (stop.reason, stop.blocks) for stop in found} == {
         **dict.fromkeys(("a/w", "b/w"), ("precise", 5)),
         **dict.fromkeys(("a/v", "b/v"), ("max reached", 12)),
@@ -427,12 +427,12 @@ def test_a_run_that_was_interrupted_is_not_finished_and_says_how_far_it_came() -
     sweep = a_sweep()
     trials, frame = journal(sweep, NOISY, 8)
     cut = [trial for trial in trials if (trial.block, trial.cell) < (8, "b")]
-    found = stops(sweep, cut, frame[frame["trial_id"].isin({trial.trial_id for trial in cut})])
+    found = replay_stops(sweep, cut, frame[frame["trial_id"].isin({trial.trial_id for trial in cut})])
     assert {(stop.reason, stop.blocks) for stop in found} == {("not finished", 8)}
 
 
 def test_a_run_of_which_nothing_ran_is_not_finished() -> None:
-    found = stops(a_sweep(), [], measurement_frame([]))
+    found = replay_stops(a_sweep(), [], measurement_frame([]))
     assert [(stop.cell, stop.reason, stop.blocks, stop.n) for stop in found] == [
         (cell, "not finished", 0, 0) for cell in ALL
     ]

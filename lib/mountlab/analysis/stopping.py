@@ -79,7 +79,7 @@ def stop_rule(sweep: Sweep) -> StopRule | None:
     return UntilRule(sweep, sweep.design.until) if sweep.design.until is not None else None
 
 
-def stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> list[CellStop]:
+def replay_stops(sweep: Sweep, trials: Sequence[Trial], measurements: pd.DataFrame) -> list[CellStop]:
     """Return why each cell has no more trials, in the order of the sweep; [] where the design has no stop rule.
 
     A cell whose run was interrupted before it could end is 'not finished'.

@@ -10,7 +10,7 @@ from mountlab.analysis.answer_metrics import answer_metrics
 from mountlab.analysis.exclusions import Figures, exclusions
 from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.run_view import TrialRecord
-from mountlab.analysis.stopping import stops
+from mountlab.analysis.stopping import replay_stops
 from mountlab.analysis.time_limits import censored_blocks
 from mountlab.core.disk import path_text
 from mountlab.core.errors import StoreError
@@ -110,7 +110,7 @@ def read_stops(path: Path, figures: RunFigures) -> list[CellStop]:
     if not figures.sweep.decides:
         return []
     rows = measured_rows(path / "raw", figures.whole, figures.sweep, figures.records)
-    return stops(figures.sweep, figures.whole, measurement_frame(rows))
+    return replay_stops(figures.sweep, figures.whole, measurement_frame(rows))
 
 
 def read_exclusions(path: Path, figures: RunFigures, without: Figures) -> Exclusions:

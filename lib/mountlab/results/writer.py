@@ -166,7 +166,7 @@ class RunWriter:
 
         From all trials in the journal, as the run itself decided: what is left out of the figures later counts here.
         """
-        return stopping.stops(sweep, *self.measured(sweep)) if sweep.decides else []
+        return stopping.replay_stops(sweep, *self.measured(sweep)) if sweep.decides else []
 
     def finish(self, status: str, stops: Iterable[CellStop] = ()) -> None:
         """The last words of run.json: how it ended, and with a stopping rule why each cell did."""

@@ -16,6 +16,8 @@ the comparisons depend on one another: for what is decided, the side towards 1 i
 side is at the threshold at which testing stopped; and where all are decided, each is at a/m. Such a share for
 informative bounds is the idea of Schmidt & Brannath (2014). An interval for all together lies on one side of 1 exactly
 where the verdict is 'faster' or 'slower' (or would be, were the two not shown to be the same within the margin).
+
+mountlab.core.findings.Comparison, which holds the result, says where it is kept and shown.
 """
 
 from __future__ import annotations

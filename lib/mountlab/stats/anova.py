@@ -62,13 +62,13 @@ class _Fit:
 
 @dataclass(frozen=True)
 class _Effect:
-    """One line of the table; its expected mean square is V(e) + turns V(T) + blocks V(B) + n V / df, with V what a
-    fixed effect makes its levels vary by."""
+    """One line of the table; its expected mean square is V(e) + turn_factor V(T) + block_factor V(B) + n V / df, with V
+    what a fixed effect makes its levels vary by."""
 
     squares: float
     df: int
-    turns: float = 0.0
-    blocks: float = 0.0
+    turn_factor: float = 0.0
+    block_factor: float = 0.0
     n: float = math.nan
     """All values where none are missing; fewer where values are missing and effects overlap."""
 
@@ -97,7 +97,7 @@ class _Split:
         residual."""
         if self.turns is None or term == TURN:
             return 0.0
-        weight = self.effects[term].turns / self.turns.turns
+        weight = self.effects[term].turn_factor / self.turns.turn_factor
         return 1.0 if abs(weight - 1) < _NONE else weight
 
     def error(self, term: Term) -> tuple[float, float]:
@@ -279,10 +279,10 @@ def _random(split: _Split, rest: Floats, means: Mapping[Term, Floats]) -> dict[T
     0."""
     found, turns = {frozenset[str](): rest}, np.zeros_like(rest)
     if TURN in means:
-        found[TURN] = turns = (means[TURN] - rest) / split.effects[TURN].turns
+        found[TURN] = turns = (means[TURN] - rest) / split.effects[TURN].turn_factor
     if BLOCKS in means:
         blocks = split.effects[BLOCKS]
-        found[BLOCKS] = (means[BLOCKS] - rest - blocks.turns * turns) / blocks.blocks
+        found[BLOCKS] = (means[BLOCKS] - rest - blocks.turn_factor * turns) / blocks.block_factor
     return found
 
 
