@@ -65,11 +65,11 @@ from mountlab.report.kernels import prepare
 from mountlab.results.info import read_sweep
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
-from mountlab.runner.finish import concluding
+from mountlab.runner.finish import finishing
 writer = RunWriter(Path(sys.argv[1]))
 start = time.perf_counter()
-with concluding(writer, read_sweep(writer.path).sweep) as ending:
-    ending.status = "complete"
+with finishing(writer, read_sweep(writer.path).sweep) as final:
+    final.status = "complete"
     prepare()
 finish(writer.path)
 print(time.perf_counter() - start)
