@@ -693,7 +693,10 @@ def test_the_read_and_write_calls_of_the_tool_and_its_children_are_counted(machi
 
 
 def extents_of(machine: Machine, plan: Plan) -> Extents | None:
-    files, status, reason = machine.trial(plan.trials[0])
+    """What a trial says of its files, on a device whose counts of sectors are not known: others may read from it."""
+    script, counts = plan.trials[0].argv[4], " sectors _ <"
+    assert script.count(counts) == 1
+    files, status, reason = machine.trial(plan.trials[0], script.replace(counts, " _ _ <"))
     assert status == "ok", reason
     seen = around({name: data.decode() for name, data in files.items()})
     assert seen is not None
