@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mountlab.core import disk, run_ids
+from mountlab.core import run_ids
+from mountlab.core.shell import script_text
 from rows import every_row
 
 AT = datetime(2026, 11, 20, 10, 19, 2, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_the_parts_of_a_name_can_be_read() -> None:
 
 
 def test_the_shell_that_cleans_a_box_knows_a_name_again() -> None:
-    script = (Path(disk.ROOT) / "lib/mountlab/filesystems/ownership.sh").read_text()
+    script = script_text("ownership.sh")
     form = script.partition("case ${1##*/} in\n")[2].partition(")")[0].strip()
     made = run_ids.new_id(AT, "tour", "mybox", "3f9a")
     assert fnmatchcase(made, form)

@@ -187,7 +187,7 @@ def _check_trace(files: Files) -> None:
     """Raise EnvironmentFault for a diagnostic trial that perf never recorded, TransientError for a record that broke
     off."""
     if TrialFiles.UNTRACED in files:
-        text = f"it was not traced: {_text(files, 'untraced')}"
+        text = f"it was not traced: {_text(files, TrialFiles.UNTRACED)}"
         raise TransientError(text) if TrialFiles.STARTED in files else EnvironmentFault(text)
 
 

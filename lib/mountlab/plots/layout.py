@@ -34,8 +34,6 @@ _FEWEST_IN = 0.7
 """A panel is at least so wide, whatever stands beside it."""
 _TITLE_LINES, _LABEL_LINES = 3, 3
 _BESIDE_NOTE_PT = 8.0
-_AIR_PT = 3.0
-"""Above a panel without a title."""
 
 
 def title_panel(axes: Axes, title: str, *, note: str = "") -> None:
