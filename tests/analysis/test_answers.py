@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from mountlab.checks.asked import part_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Design, Workload
 from rows import every_row
-from synthetic_run import SyntheticRun, comparison, synthetic_run
+from synthetic_run import SWEPT, SyntheticRun, comparison, synthetic_run
 
 COLD = {"workload": "dd-read", "factors": {"cache": "cold"}, "metric": "read_bandwidth"}
 WARM = {"workload": "dd-read", "factors": {"cache": "warm"}, "metric": "read_bandwidth"}
@@ -25,8 +26,8 @@ def run_of(*changes: dict[str, Any], **run: Any) -> SyntheticRun:
     return replace(base, comparisons=[comparison(**each) for each in changes], **run)
 
 
-def told(*changes: dict[str, Any], **run: Any) -> list[str]:
-    return [str(line) for line in answers.lines(run_of(*changes, **run))]
+def sentence_of(*changes: dict[str, Any], **run: Any) -> str:
+    return answers.sentence(run_of(*changes, **run))
 
 
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,78 +58,90 @@ def test_of_logs_from_elsewhere_nobody_knows_what_was_flushed() -> None:
     assert part_of(workload, "write_bandwidth", Design(), known=False) == "writes"
 
 
-# ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the sentence ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RAMFS: dict[str, Any] = {"candidate": "ramfs"}
+UNUSABLE = {"verdict": "not usable"}
+ABSENT = {"verdict": "undecided", "n": 0, "ratio": math.nan, "low": math.nan, "high": math.nan}
 
 
-def test_each_part_of_the_question_is_a_line_with_the_range_of_its_ratios() -> None:
-    found = told(
-        {},
-        {**RANDOM, "ratio": 2.0, "low": 1.8, "high": 2.2},
-        {**COLD, "ratio": 63.0, "low": 41.0, "high": 83.0},
-        {**WARM, **LOSS},
-    )
-    assert found == [
-        "Flushed writes: tmpfs 2.0 to 6.9 times as fast as ext4: faster in both comparisons.",
-        "Cold reads: tmpfs 63 times [41, 83] as fast as ext4: faster.",
-        "Warm reads: tmpfs at 0.50 [0.40, 0.60] of ext4's speed: slower.",
-        "n = 5 blocks each. Verdicts and intervals hold at 95\u00a0% for all 4 comparisons together. "
-        "A range covers the ratios only: the plot shows their intervals.",
-    ]
-
-
-def test_the_interval_is_the_one_that_holds_together_with_all_others() -> None:
-    assert "[4.1, 12.6]" in told({"low_all": 4.1, "high_all": 12.6}, COLD)[0]
-
-
-def test_file_systems_with_the_same_verdicts_share_a_clause() -> None:
-    both = [{}, {"candidate": "ramfs", "ratio": 5.0, "low": 4.6, "high": 5.4}]
-    assert told(*both, COLD)[0] == (
-        "Flushed writes: tmpfs 6.9 times [6.5, 7.3] and ramfs 5.0 times [4.6, 5.4] as fast as ext4: each faster."
-    )
-
-
-def test_braces_in_a_name_stay_as_they_are() -> None:
-    assert told({"candidate": "fs{0}{times}"}, COLD)[0].startswith("Flushed writes: fs{0}{times} 6.9 times")
-
-
-def test_what_points_the_other_way_in_a_part_is_told_by_itself() -> None:
-    found = told({}, {**RANDOM, **LOSS}, {**RANDOM, "factors": {"rw": "write"}}, COLD)
-    assert "faster in 2 and slower in 1 (fio rw=randwrite) of 3 comparisons" in found[0]
-    assert "But tmpfs writes at 0.50 [0.40, 0.60] of ext4's speed under fio rw=randwrite: slower." in found
+@every_row(
+    ("changes", "sentence"),
+    [
+        ([{}], "tmpfs is faster than ext4 for flushed writes."),
+        (
+            [{}, RANDOM, COLD, {**WARM, **LOSS}],
+            "tmpfs is faster than ext4 for flushed writes and cold reads, slower for warm reads.",
+        ),
+        ([{}, COLD, RAMFS, {**COLD, **RAMFS}], "tmpfs and ramfs are faster than ext4 throughout."),
+        (
+            [{}, {**COLD, **RAMFS, **OPEN}, {**RAMFS, **OPEN}],
+            "tmpfs is faster than ext4 for flushed writes; ramfs is undecided throughout.",
+        ),
+        (
+            [{}, {**COLD, **OPEN}, {**WARM, **OPEN}],
+            "tmpfs is faster than ext4 for flushed writes, undecided for the rest.",
+        ),
+        (
+            [{}, {**COLD, **SAME}],
+            "tmpfs is faster than ext4 for flushed writes, the same within 2\u00a0% for cold reads.",
+        ),
+        ([SAME, {**COLD, **SAME}], "tmpfs is the same within 2\u00a0% as ext4 throughout."),
+        (
+            [{}, {**RANDOM, **LOSS}, COLD],
+            "tmpfs is faster than ext4 for dd-write and cold reads, slower for fio rw=randwrite.",
+        ),
+        ([{}, {**COLD, **UNUSABLE}], "tmpfs is faster than ext4 for flushed writes, not to be used for cold reads."),
+        (
+            [{"candidate": "fs{0}"}, COLD],
+            "tmpfs is faster than ext4 for cold reads; fs{0} is faster for flushed writes.",
+        ),
+        (
+            [{}, {**COLD, **ABSENT}],
+            "tmpfs is faster than ext4 for flushed writes, not measured on both sides for cold reads.",
+        ),
+        ([ABSENT], "Nothing is compared: no block has a figure of ext4 and of another file system."),
+        ([OPEN, {**COLD, **OPEN}], "No difference from ext4 is shown, in both comparisons."),
+    ],
+)
+def test_the_answer_is_a_sentence(changes: list[dict[str, Any]], sentence: str) -> None:
+    strengths = [{**change, "ratio": change.get("ratio", 6.9) * (1 + place)} for place, change in enumerate(changes)]
+    assert sentence_of(*(strengths if "fs{0}" in sentence else changes)) == sentence
 
 
 def test_workloads_that_answer_one_part_are_parts_themselves() -> None:
-    assert [line.split(":")[0] for line in told({}, RANDOM)[:2]] == ["Dd-write", "Fio"]
+    assert sentence_of({}, {**RANDOM, **OPEN}) == "tmpfs is faster than ext4 for dd-write, undecided for fio."
 
 
-def test_where_nothing_is_decided_that_comes_first() -> None:
-    assert told(OPEN, {**COLD, **OPEN})[0].startswith("Nothing is shown to be faster or slower than ext4")
+def test_many_comparisons_of_one_part_are_counted() -> None:
+    run = synthetic_run(workloads=SWEPT, caveats=False)
+    reads = [each for each in run.comparisons if each.candidate == "tmpfs" and each.metric == "read_bandwidth"]
+    run.comparisons = [replace(each, verdict="faster" if place else "slower") for place, each in enumerate(reads)]
+    assert answers.sentence(run) == "tmpfs is faster than ext4 for 5 of 6 cold reads, slower for 1 of 6 cold reads."
 
 
-def test_a_doubt_is_told_with_the_part_that_it_weakens_and_no_other() -> None:
-    found = told({}, RANDOM, COLD, caveats=[DOUBT])
-    assert found[0].endswith(": faster in both comparisons. 1 of 2 comparisons is doubtful: implausible.")
-    assert "oubtful" not in "".join(found[1:])
-
-
-def test_noise_is_no_doubt() -> None:
-    note = Caveat(code="noisy", severity="note", scope="run", message="m")
-    assert "oubtful" not in "".join(told({}, COLD, caveats=[note]))
+def test_many_file_systems_make_no_long_sentence() -> None:
+    verdicts = ["faster", "slower", "undecided"]
+    many = [
+        {**part, "candidate": f"fs{i}", "verdict": verdicts[i // 3 if part else i % 3]}
+        for i in range(9)
+        for part in ({}, COLD)
+    ]
+    assert sentence_of(*many).endswith("; 6 more file systems in the table.")
 
 
 def test_nothing_compared_says_why() -> None:
     run = synthetic_run(caveats=False)
     alone = replace(run, comparisons=[], sweep=replace(run.sweep, baseline=None))
-    assert [str(each) for each in answers.lines(alone)] == [
-        "No baseline is named, so nothing is compared; the means are below."
-    ]
+    assert answers.sentence(alone) == "No baseline is named, so nothing is compared; the means are below."
 
 
-def test_many_file_systems_make_no_long_line() -> None:
-    many = [{"candidate": f"fs{i}", "ratio": 2.0 + i, "low": 1.9 + i, "high": 2.1 + i} for i in range(9)]
-    line = told(*many, COLD)[0]
-    assert "the other 6 2.0 to 7.0 times" in line
-    assert "fs3" not in line
+def test_the_common_n_and_the_level_hold_for_all_ratios() -> None:
+    assert answers.how_far(run_of({}, COLD)) == (
+        "n = 5 blocks each. Verdicts and intervals hold at 95\u00a0% for all 2 ratios together."
+    )
+    assert answers.how_far(run_of({}, {**COLD, "n": 4})).startswith("Verdicts and intervals")
+    assert answers.how_far(run_of({})) == ""
 
 
 # ── what was expected ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,21 +158,28 @@ def held(expected: dict[str, dict[str, Any]], *changes: dict[str, Any], **run_pa
 
 def test_an_expectation_is_confirmed_by_every_comparison_only() -> None:
     claim = {"flushed writes": {"": "faster"}}
-    assert held(claim, {}, RANDOM) == [("confirmed", "in both comparisons")]
-    assert held(claim, {}, RANDOM, caveats=[DOUBT]) == [("confirmed", "in both comparisons, 1 of them doubtful")]
-    assert held(claim, {}, caveats=[DOUBT]) == [("confirmed", "in its only comparison, doubtful")]
-    assert held(claim, {}, {**RANDOM, **OPEN}) == [("open", "undecided in 1 of 2 comparisons")]
+    assert held(claim, {}, RANDOM) == [("confirmed", "held in both comparisons")]
+    assert held(claim, {}, RANDOM, caveats=[DOUBT]) == [("confirmed", "held in both comparisons, 1 of them doubtful")]
+    assert held(claim, {}, caveats=[DOUBT]) == [("confirmed", "held in its only comparison, doubtful")]
+    assert held(claim, {}, {**RANDOM, **OPEN}) == [("open", "held in 1 and undecided in 1 of 2 comparisons")]
     assert held(claim, {**OPEN}, {**RANDOM, **LOSS}) == [
         (
             "contradicted",
-            "in 1 of 2 comparisons: tmpfs is slower under fio rw=randwrite, at 0.50 [0.40, 0.60] of ext4's speed",
+            "contradicted in 1 of 2 comparisons: tmpfs is slower under fio rw=randwrite, "
+            "at 0.50 [0.40, 0.60] of ext4's speed",
         )
     ]
 
 
+def test_a_cell_that_is_not_to_be_used_confirms_and_contradicts_nothing() -> None:
+    claim = {"flushed writes": {"": "faster"}}
+    assert held(claim, UNUSABLE) == [("open", "not to be used in its only comparison")]
+    assert held(claim, {}, {**RANDOM, **UNUSABLE})[0][0] == "open"
+
+
 def test_same_is_confirmed_by_the_margin_and_not_by_a_wide_interval() -> None:
     claim = {"warm reads": {"": "same"}}
-    assert held(claim, {**WARM, **SAME}) == [("confirmed", "in its only comparison")]
+    assert held(claim, {**WARM, **SAME}) == [("confirmed", "held in its only comparison")]
     assert held(claim, {**WARM, **OPEN})[0][0] == "open"
     assert held(claim, WARM)[0][0] == "contradicted"
 
@@ -167,10 +187,10 @@ def test_same_is_confirmed_by_the_margin_and_not_by_a_wide_interval() -> None:
 def test_an_expectation_is_about_its_own_part_and_file_system() -> None:
     both = [{}, {"candidate": "ramfs", **LOSS}, {**COLD, **LOSS}]
     assert held({"flushed writes": {"tmpfs": "faster", "ramfs": "slower"}}, *both) == [
-        ("confirmed", "in its only comparison"),
-        ("confirmed", "in its only comparison"),
+        ("confirmed", "held in its only comparison"),
+        ("confirmed", "held in its only comparison"),
     ]
-    assert held({"dd-read": {"": "slower"}}, *both) == [("confirmed", "in its only comparison")]
+    assert held({"dd-read": {"": "slower"}}, *both) == [("confirmed", "held in its only comparison")]
 
 
 def test_what_was_not_measured_is_neither_confirmed_nor_contradicted() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mountlab.analysis.ranks import Rank, best, choice_sentences, rank_frame, ranks
+from mountlab.analysis.ranks import Rank, choice_sentences, rank_frame, ranks
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core.errors import InputError
 from mountlab.core.model import Filesystem, Workload
@@ -79,14 +79,6 @@ def test_no_rank_contradicts_a_verdict_of_the_run() -> None:
     assert decided > 5
 
 
-def test_the_best_of_a_row_are_those_that_are_not_shown_to_be_worse_where_any_is() -> None:
-    key = (WORKLOAD, "write_bandwidth", "")
-    assert best(run_of({"a": 1e8, "b": 3e8, "c": 3.0001e8}, spread=0.02)) == {(key, "b"), (key, "c")}
-    assert best(run_of(dict.fromkeys("abc", 1e8), spread=0.05)) == set(), "nothing is shown to be worse"
-    assert best(run_of({"a": 1e8})) == set()
-
-
-@pytest.mark.slow
 def test_every_pair_counts_and_not_only_those_with_the_baseline() -> None:
     """b and c both beat the baseline a; that c beats b shows only when they are compared with each other. By hand: a
     paired t test of each pair at a level that Bonferroni's rule makes hold for all of them."""

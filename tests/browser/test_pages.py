@@ -351,7 +351,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     head = [Column("Row"), *(Column(name, kinds.get(name, "")) for name in SORTED)]  # type: ignore[arg-type]
     rows = [[f"r{place}", *(texts[place] for texts, _ in SORTED.values())] for place in range(len(NUMBERS))]
     one = html.table(head, [Rows(rows[:3], "first"), Rows(rows[3:], "second")], caption="In groups")
-    cells = [html.stacked("10", "[1, 2]"), html.stacked("9", "[3, 4]", star=True), html.stacked("n/a", "")]
+    cells = [html.stacked("10", "[1, 2]"), html.stacked("9", "[3, 4]"), html.stacked("n/a", "")]
     means = html.table(
         [Column("Row"), Column("Mean", "number")],
         [Rows([[f"r{place}", cell] for place, cell in enumerate(cells)])],

@@ -429,10 +429,11 @@ def test_steady_trials_and_a_single_one_are_not_noisy() -> None:
 # --- failed and left out ----------------------------------------------------------------------------------------------
 
 
-def test_failed_trials_are_an_error_with_count_and_reason() -> None:
-    """Trap: a failed mkfs that is only a log line."""
+def test_failed_trials_are_told_with_count_and_reason() -> None:
+    """Trap: a failed mkfs that is only a log line. An error where no trial of the cell is left."""
     caveat = the_only("failed-trials", build(make(), failed=2))
-    assert (caveat.severity, caveat.subject) == ("error", "ext4/r")
+    assert (caveat.severity, caveat.subject) == ("warning", "ext4/r")
+    assert the_only("failed-trials", build(make(), failed=2, values={"ext4/r": []})).severity == "error"
     assert caveat.message.startswith("2 of its 7 trials gave no figure: fio: no space. ")
 
 

@@ -16,6 +16,7 @@ from mountlab.checks import CHECKS, Evidence
 from mountlab.checks.burst import ODD, fall
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
+from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.tools.fio_series import Series, SeriesPoint
 from repetition import others_long
@@ -97,6 +98,14 @@ def test_a_step_down_inside_of_a_trial_is_an_error_with_both_levels_when_and_aft
 
 RECORDED = [6400, 6400, 6400, 6400, 6400, 6432, 6400, 6400, 6400, 6400, 780, 2412, *[2400] * 8]
 """KiB/s of fio 3.33 in windows of 200 ms, on a device whose limit was lowered from 1,600 to 600 reads a second."""
+
+
+def test_other_work_on_the_box_explains_a_step_down() -> None:
+    evidence = logged(falls(10), falls(8), falls(9))
+    others = Around(others=0.4, seconds=10.0)
+    busy = replace(evidence, around=dict.fromkeys(evidence.trials["trial_id"], others))
+    assert [the_only("burst-credits", each).severity for each in (evidence, busy)] == ["error", "note"]
+    assert "Other programs used the processors or the disk" in the_only("burst-credits", busy).message
 
 
 def test_a_recorded_log_of_a_device_whose_limit_was_lowered_is_seen() -> None:

@@ -22,6 +22,7 @@ from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison
 from mountlab.plots import Plot
+from mountlab.plots.style import UNUSABLE
 from mountlab.plots.ticks import plain_ticks
 from mountlab.wording import verdicts
 from rows import every_row
@@ -108,7 +109,9 @@ def test_says_what_it_shows(kind: str) -> None:
 
 @each_kind
 def test_has_units_and_takes_the_colour_of_the_page_and_loads_nothing(kind: str) -> None:
-    assert re.search(r"GB/s|ratio to ext4|trials in the order of the run", drawn()[kind].figure.axes[-1].get_xlabel())
+    assert re.search(
+        r"GB/s|times as fast as ext4|trials in the order of the run", drawn()[kind].figure.axes[-1].get_xlabel()
+    )
     svg = svg_of(kind)
     assert set(re.findall(r"https?://[^\"' ]+", svg)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert len(svg) < 150_000
@@ -234,6 +237,20 @@ def test_ratios_draw_the_intervals_they_are_given_undecided_is_hollow_and_what_d
     faces = {line.get_markerfacecolor() for line in axes.lines if len(line.get_xdata()) == 1}
     assert "none" in faces
     assert len(faces) == 2
+
+
+def test_what_is_not_to_be_used_is_hollow_and_grey_and_a_doubtful_ratio_is_marked() -> None:
+    weak = {"ext4/dd-write": ["noisy"]}
+    plot = ratios_of([comparison(), comparison(workload="dd-read", verdict="not usable")], doubts=weak)
+    grey = [line for axes in plot.figure.axes for line in axes.lines if line.get_color() == UNUSABLE]
+    assert [line.get_markerfacecolor() for line in grey if line.get_marker() == "o"] == ["none"]
+    assert {"6.9 [6.5, 7.3] †", "do not use"} <= {*texts(plot)}
+
+
+def test_a_zone_that_would_look_like_the_baseline_is_not_drawn() -> None:
+    wide = ratios_of([comparison(ratio=900.0, low=800.0, high=1000.0)])
+    assert "shaded" not in wide.figure.axes[0].get_xlabel()
+    assert "shaded" in ratios_of([comparison(ratio=1.1, low=1.0, high=1.2)]).figure.axes[0].get_xlabel()
 
 
 def test_ratios_are_sorted_by_effect() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from mountlab.analysis import answers
 from mountlab.analysis.run_view import RunView
 from mountlab.core.findings import Caveat, Verdict
 from mountlab.core.model import CellStop
@@ -48,13 +47,6 @@ def test_the_answer_comes_first_with_the_ratio_to_the_baseline_also_on_the_first
     stopping = plain(html.words_of(sections.stopping(run)))
     assert "until the capacity at read p99 ≤ 5 ms is within ± 5 %, 60 trials at most" in stopping
     assert "fixed beforehand" not in stopping
-
-
-def test_the_answer_of_the_run_speaks_of_capacities_and_of_a_ratio_that_has_a_bound_only_by_it() -> None:
-    text = plain(" ".join(map(str, answers.lines(searched_run("ext4", "xfs")))))
-    assert "xfs 1.29 times [1.17, 1.43] the capacity of ext4: faster" in text
-    bounded = searched_run("ext4", "tmpfs", capacities={"tmpfs": ALWAYS})
-    assert "tmpfs at least 3.7 times the capacity of ext4: faster" in plain(" ".join(map(str, answers.lines(bounded))))
 
 
 NEVER, ALWAYS = (math.nan, 0.0, 800.0), (math.nan, 12000.0, math.inf)

@@ -49,7 +49,7 @@ def pieces(text: str) -> list[Html]:
         html.definitions({text: text}),
         html.columns(text, text),
         html.figure(text, html.paragraph(text), keys=[key]),
-        html.stacked(text, text, star=True),
+        html.stacked(text, text),
         html.joined(text),
         html.box("answer", text),
         html.link("#there", text),

@@ -9,7 +9,7 @@ from mountlab.core.findings import Caveat
 from mountlab.report.terminal import answer_text, run_answer
 from searched_run import searched_run
 from sweeps import sweep
-from synthetic_run import comparison
+from synthetic_run import comparison, synthetic_run
 
 SWEEP = sweep(design={"level": 0.9, "smallest_effect": 0.05}).sweep
 
@@ -32,6 +32,12 @@ def test_the_question_comes_first_then_a_row_a_comparison() -> None:
     assert "ramfs / ext4" in lines[4]
     assert "the same within 5" in lines[4]
     assert lines[-1] == "No caveats."
+
+
+def test_the_answer_begins_with_a_sentence_and_its_trust() -> None:
+    lines = run_answer(synthetic_run(caveats=False)).splitlines()
+    assert lines[2].startswith("tmpfs and ramfs are faster than ext4 for flushed writes and cold reads")
+    assert lines[3:5] == ["Trust: high. No caveat weakens the answer, and 2 checks passed.", ""]
 
 
 def test_the_metric_is_named_where_a_workload_has_several() -> None:
@@ -92,9 +98,10 @@ def test_rows_of_one_metric_are_told_apart_by_their_label() -> None:
 
 def test_the_answer_of_a_search_is_a_sentence_with_its_interval_and_a_row() -> None:
     lines = [" ".join(line.split()) for line in run_answer(searched_run("ext4", "xfs")).splitlines()]
-    assert lines[2:8] == [
+    assert lines[2:9] == [
         "At read p99 ≤ 5 ms, ext4 takes 3 080 [2 930, 3 230] requests/s.",
         "xfs takes 3 980 [3 780, 4 180] requests/s, 1.29 times as many [1.17, 1.43]: faster.",
+        "Trust: high. No caveat weakens the answer.",
         "",
         "workload file system capacity, requests/s 95% interval search",
         "mail ext4 3 080 [2 930, 3 230] 24 trials, precise",

@@ -270,12 +270,23 @@ def test_any_answer_is_short(ratios: list[tuple[float, Any]]) -> None:
 
 def test_the_finding_of_a_plot() -> None:
     texts: dict[Any, str] = {
-        "faster": "The largest effect: tmpfs writes 6.9 times as fast as ext4 under dd-write",
+        "faster": "The largest effect: tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd-write",
         "same": "All are the same as ext4 within 2\u00a0%",
         "undecided": "Nothing is shown to be faster or slower than ext4",
     }
     for verdict, text in texts.items():
         assert verdicts.finding([comparison(verdict=verdict)], 0.02) == text
+
+
+def test_a_doubtful_extreme_is_no_finding() -> None:
+    weak, sound = comparison(ratio=90.0), comparison(workload="dd-read", ratio=2.0, low=1.8, high=2.2)
+    doubts = caveats.doubts_by_cell([caveat("noisy-box", "warning", "tmpfs/dd-write")])
+    assert verdicts.finding([weak, sound], 0.02, doubts) == (
+        "The largest effect without a doubt: tmpfs writes 2.0 times [1.8, 2.2] as fast as ext4 under dd-read"
+    )
+    assert verdicts.finding([weak], 0.02, doubts) == "1 of 1 ratio differ from 1, but it is doubtful"
+    unusable = comparison(verdict="not usable")
+    assert verdicts.finding([unusable], 0.02, doubts) == "Nothing is shown to be faster or slower than ext4"
 
 
 # --- published figures ------------------------------------------------------------------------------------------------
@@ -461,10 +472,9 @@ def test_those_that_leave_a_workload_together_are_told_in_one_line() -> None:
 def test_where_nobody_would_run_so_many_blocks_it_says_by_how_much_the_noise_must_fall_and_where_it_is() -> None:
     said = sentence(verdict="undecided", reduce=9.46, noise="candidate", candidate="tmpfs")
     assert said.endswith(
-        "; cannot be decided at this noise: reduce it by a factor of 9.5 for 20 blocks (most of it is in tmpfs, from "
-        "trial to trial)."
+        "; 20 blocks suffice only with 9.5 times less noise (most of it is in tmpfs, from trial to trial)."
     )
-    assert "a factor of 95 for 30 blocks." in sentence(verdict="undecided", reduce=94.6, n=30)
+    assert "30 blocks suffice only with 95 times less noise." in sentence(verdict="undecided", reduce=94.6, n=30)
     others = {sentence(verdict="undecided", reduce=2.0, noise=noise) for noise in get_args(NoiseSource)}
     assert len(others) == len(get_args(NoiseSource))
 

@@ -1,8 +1,7 @@
-"""The answer of a run by the parts of its question: a line for each, what points another way, and what was expected."""
+"""The answer of a run in a sentence, by the parts of its question, and what was expected of these."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,27 +10,14 @@ from mountlab.analysis.run_view import AnsweredRun
 from mountlab.checks.asked import part_of
 from mountlab.core.findings import Claim, Comparison
 from mountlab.core.groups import by_key
-from mountlab.core.metrics import METRICS
-from mountlab.core.names import code_words, metric_noun
-from mountlab.core.numbers import counted, listed, percent, ratio_figures
+from mountlab.core.numbers import counted, listed, percent
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import doubts_by_cell
 
-_MOST_PARTS, _MOST_CANDIDATES, _MOST_EXCEPTIONS = 5, 3, 3
-"""Lines of the answer, file systems in one, and exceptions below them; of more it gives the number."""
+_MOST_PARTS, _MOST_CLAUSES, _MOST_NAMES = 5, 3, 3
+"""Workloads that are parts themselves; clauses of the answer, and names in one: of more it gives the number."""
 ClaimState = Literal["confirmed", "contradicted", "open", "not measured"]
 """How the result stands to what was expected."""
-
-
-@dataclass(frozen=True)
-class AnswerLine:
-    """One line of an answer, below its part of the question; '' where it is about all of them."""
-
-    part: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.part[:1].upper()}{self.part[1:]}: {self.text}" if self.part else self.text
 
 
 @dataclass(frozen=True)
@@ -44,6 +30,8 @@ class Expected:
     """The file system that the claim is about; '' for all that are compared."""
     state: ClaimState
     text: str
+    doubtful: bool
+    """Whether a caveat weakens any comparison of it."""
 
 
 def answering(run: AnsweredRun) -> list[Comparison]:
@@ -71,103 +59,102 @@ def _part_namer(run: AnsweredRun) -> Callable[[Comparison], str]:
     return name_part
 
 
-def lines(run: AnsweredRun) -> list[AnswerLine]:
-    """Return the answer: a line for each part of the question, what in a part points another way, and how far it holds.
-    Where nothing is decided, that comes first."""
+def sentence(run: AnsweredRun) -> str:
+    """Return the answer to the whole question: where each file system is faster, slower, the same, or none of these is
+    shown.
+
+    'tmpfs is faster than ext4 for flushed writes and cold reads, slower for warm reads; xfs is undecided throughout.'
+    """
     answer = answering(run)
     if not answer:
-        return [AnswerLine("", verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems)))]
+        return verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))
+    if not any(map(verdicts.has_blocks, answer)):
+        return f"Nothing is compared: no block has a figure of {answer[0].baseline} and of another file system."
+    if all(comparison.verdict == "undecided" for comparison in answer):
+        return f"No difference from {answer[0].baseline} is shown, in {verdicts.all_of(len(answer))}."
     smallest, parts = run.sweep.design.smallest_effect, parts_of(run, answer)
-    doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
-    texts = [verdicts.summary(answer, smallest)] if all(c.verdict == "undecided" for c in answer) else []
-    rows = [AnswerLine("", text) for text in texts]
-    rows += [AnswerLine(part, _part_text(group, smallest, doubts)) for part, group in list(parts.items())[:_MOST_PARTS]]
-    if more := list(parts)[_MOST_PARTS:]:
-        text = f"{counted(len(more), 'more part')} of the question ({listed(more)}): in the results."
-        rows.append(AnswerLine("", text))
-    against = [comparison for group in parts.values() for comparison in _minority(group)]
-    for comparison in verdicts.strongest_first(against)[:_MOST_EXCEPTIONS]:
-        sentence = verdicts.comparison_sentence(comparison, smallest_effect=smallest, name_n=False)
-        rows.append(AnswerLine("", f"But {sentence}"))
-    ranges = any(len(group) > len({comparison.candidate for comparison in group}) for group in parts.values())
-    return [*rows, *_how_far(run, answer, ranges=ranges)]
+    by_tally: dict[tuple[tuple[str, tuple[str, ...]], ...], list[str]] = {}
+    for candidate in dict.fromkeys(comparison.candidate for comparison in verdicts.strongest_first(answer)):
+        own = {part: [c for c in group if c.candidate == candidate] for part, group in parts.items()}
+        by_tally.setdefault(_tally(own, smallest), []).append(candidate)
+    baseline = f" than {answer[0].baseline}"
+    clauses = []
+    for tally, names in list(by_tally.items())[:_MOST_CLAUSES]:
+        clauses.append(f"{listed(names)} {'are' if len(names) > 1 else 'is'} {_tally_text(tally, baseline)}")
+        baseline = ""
+    more = [name for names in list(by_tally.values())[_MOST_CLAUSES:] for name in names]
+    return "; ".join([*clauses, *([f"{counted(len(more), 'more file system')} in the table"] if more else [])]) + "."
 
 
-def _how_far(run: AnsweredRun, answer: Sequence[Comparison], *, ranges: bool) -> list[AnswerLine]:
-    """Return the n that all have in common, at which level the intervals hold, and that ranges are no intervals."""
+def _tally(parts: Mapping[str, Sequence[Comparison]], smallest: float) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return verdict words to what they hold for, of one candidate: parts of the question, and of a part whose
+    comparisons differ its workloads, or where these are many their number."""
+    rows: list[tuple[str, str]] = []
+    for part, group in parts.items():
+        fell = by_key((_verdict_words(comparison, smallest), comparison) for comparison in group)
+        for verdict, members in fell.items():
+            if len(fell) == 1:
+                rows.append((verdict, _spoken(part)))
+            elif len(group) <= _MOST_NAMES:
+                rows += [(verdict, verdicts.workload_of(comparison)) for comparison in members]
+            else:
+                rows.append((verdict, f"{len(members)} of {len(group)} {_spoken(part)}"))
+    order = [*map(str, verdicts.SIGNS)]
+    by_verdict = sorted(by_key(rows).items(), key=lambda item: order.index(item[0]) if item[0] in order else 0)
+    return tuple((verdict, tuple(names)) for verdict, names in by_verdict)
+
+
+def _verdict_words(comparison: Comparison, smallest: float) -> str:
+    has_figures = verdicts.has_blocks(comparison)
+    return verdicts.verdict_of(comparison, smallest) if has_figures else "not measured on both sides"
+
+
+def _spoken(part: str) -> str:
+    """'cold reads'; of 'cold reads: median latency' 'median latency of cold reads'."""
+    kind, _, noun = part.partition(": ")
+    return f"{noun} of {kind}" if noun else part
+
+
+def _tally_text(tally: Sequence[tuple[str, Sequence[str]]], baseline: str) -> str:
+    """'faster than ext4 for flushed writes and undecided for the rest'."""
+    if len(tally) == 1:
+        return f"{_compared_with(tally[0][0], baseline)} {_where(tally[0][1], whole=True)}"
+    texts = []
+    for place, (verdict, names) in enumerate(tally):
+        last = verdict == "undecided" and place == len(tally) - 1 and len(names) > 1
+        texts.append(f"{_compared_with(verdict, baseline)} for {'the rest' if last else _where(names)}")
+        baseline = ""
+    return ", ".join(texts)
+
+
+def _compared_with(verdict: str, baseline: str) -> str:
+    if verdict in ("faster", "slower", "better", "worse"):
+        return f"{verdict}{baseline}"
+    if verdict.startswith("the same"):
+        return f"{verdict}{baseline.replace('than', 'as')}"
+    return "not to be used" if verdict == "not usable" else verdict
+
+
+def _where(names: Sequence[str], *, whole: bool = False) -> str:
+    if whole:
+        return f"for {names[0]}" if len(names) == 1 else "throughout"
+    more = len(names) - _MOST_NAMES
+    return listed([*names[:_MOST_NAMES], f"{more} more"] if more > 0 else list(names))
+
+
+def how_far(run: AnsweredRun) -> str:
+    """Return the n that all ratios of the answer have in common, and at which level they hold; '' of a single one."""
     count = sum(map(verdicts.has_blocks, run.comparisons))
     if count < 2:
-        return []
-    counts = {verdicts.counted_pairs(c) for c in answer if verdicts.has_blocks(c) and not c.censored}
-    alike = f"{counts.pop()} each. " if len(counts) == 1 else ""
-    joint = f"Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} comparisons together."
-    spans = " A range covers the ratios only: the plot shows their intervals." if ranges else ""
-    return [AnswerLine("", f"{alike}{joint}{spans}")]
-
-
-def _part_text(comparisons: Sequence[Comparison], smallest: float, doubts: Mapping[str, Sequence[str]]) -> str:
-    """Return what each file system does in one part of the question, the strongest effect first; those with the same
-    tally of verdicts together."""
-    by_candidate = by_key((comparison.candidate, comparison) for comparison in verdicts.strongest_first(comparisons))
-    names = list(by_candidate)
-    groups = {name: by_candidate[name] for name in names[:_MOST_CANDIDATES]}
-    if rest := names[_MOST_CANDIDATES:]:
-        groups[f"the other {len(rest)}"] = [comparison for name in rest for comparison in by_candidate[name]]
-    as_shares = all(map(verdicts.is_share, groups[names[0]]))
-    by_tally: dict[str, list[str]] = {}
-    for name, group in groups.items():
-        several = len(group) > 1
-        tally = verdicts.tally_of(group, smallest) if several else verdicts.verdict_or_why(group[0], smallest)
-        by_tally.setdefault(tally, []).append(f"{name} {_times(group, as_shares=as_shares)}")
-    unit = f" {_unit(comparisons[0], as_shares=as_shares)}"  # what the ratios are of stands in the first clause only
-    clauses = []
-    for tally, ranges in by_tally.items():
-        clauses.append(f"{listed(ranges)}{unit}: {'each ' * (len(ranges) > 1)}{tally}")
-        unit = ""
-    return f"{'; '.join(clauses)}.{_doubtful(comparisons, doubts)}"
-
-
-def _times(comparisons: Sequence[Comparison], *, as_shares: bool) -> str:
-    """'1.9 to 3.5 times', from the least to the greatest ratio; of one comparison with its interval. With `as_shares`
-    'at 0.3 to 0.5', where the strongest effect of the part is a loss of speed."""
-    if len(comparisons) == 1:
-        return f"at {verdicts.share_text(comparisons[0])}" if as_shares else verdicts.times_text(comparisons[0])
-    ratios = sorted(comparison.ratio for comparison in comparisons if math.isfinite(comparison.ratio))
-    ends = dict.fromkeys(ratio_figures(ratio, math.nan, math.nan).value for ratio in (*ratios[:1], *ratios[-1:]))
-    text = " to ".join(ends)
-    return (f"at {text}" if as_shares else f"{text} times") if ends else "without a ratio"
-
-
-def _unit(comparison: Comparison, *, as_shares: bool) -> str:
-    """'as fast as ext4', 'of ext4's speed', 'the 99th-percentile read latency of ext4'."""
-    if as_shares:
-        return f"of {comparison.baseline}'s speed"
-    if METRICS.get(comparison.metric) in ("B/s", "1/s") and comparison.metric != "capacity":
-        return f"as fast as {comparison.baseline}"
-    return f"the {metric_noun(comparison.metric)} of {comparison.baseline}"
-
-
-def _doubtful(comparisons: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> str:
-    """' 3 of 6 comparisons are doubtful: implausible.', by the caveats of the cells; '' where there is none."""
-    weak = _weak(comparisons, doubts)
-    if not weak:
         return ""
-    names = listed(sorted({code_words(code) for codes in weak for code in codes}))
-    if len(weak) == len(comparisons):
-        return f" Doubtful: {names}."
-    return f" {len(weak)} of {len(comparisons)} comparisons {'is' if len(weak) == 1 else 'are'} doubtful: {names}."
+    counts = {verdicts.counted_pairs(c) for c in answering(run) if verdicts.has_blocks(c) and not c.censored}
+    alike = f"{counts.pop()} each. " if len(counts) == 1 else ""
+    return f"{alike}Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} ratios together."
 
 
 def _weak(comparisons: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
     """Return the codes of the doubts about each comparison that has any."""
     return [codes for comparison in comparisons if (codes := verdicts.doubts_about(comparison, doubts))]
-
-
-def _minority(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the decided comparisons that point the other way than most of their part."""
-    faster = [comparison for comparison in comparisons if comparison.verdict == "faster"]
-    slower = [comparison for comparison in comparisons if comparison.verdict == "slower"]
-    return [] if len(faster) == len(slower) else min(faster, slower, key=len)
 
 
 # ── what was expected ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -183,26 +170,33 @@ def expectations(run: AnsweredRun) -> list[Expected]:
     for part, claims in run.sweep.expected.items():
         for candidate, claim in claims.items():
             group = [c for c, parts in rows if part in parts and candidate in ("", c.candidate)]
-            state, text = _claim_state(claim, group, len(_weak(group, doubts)))
-            results.append(Expected(part, claim, candidate, state, text))
+            weak = len(_weak(group, doubts))
+            state, text = _claim_state(claim, group, weak)
+            results.append(Expected(part, claim, candidate, state, text, weak > 0))
     return results
 
 
 def _claim_state(claim: Claim, comparisons: Sequence[Comparison], weak: int) -> tuple[ClaimState, str]:
     """Return the state of a claim, and why: one contradiction contradicts it, and only all comparisons together confirm
     it. `weak`: how many of them are doubtful."""
-    against = [comparison for comparison in comparisons if comparison.verdict not in (claim, "undecided")]
-    unclear = [comparison for comparison in comparisons if comparison.verdict == "undecided"]
+    against = [c for c in comparisons if c.verdict not in (claim, "undecided", "not usable")]
+    fell = [comparison.verdict for comparison in comparisons]
     total = len(comparisons)
     if not any(map(verdicts.has_interval, comparisons)):
         return "not measured", "no comparison of it has an interval"
     if against:
         strongest = [_short(comparison) for comparison in verdicts.strongest_first(against)[:2]]
-        return "contradicted", f"{_share_of(len(against), total)}: {listed(strongest)}"
-    if unclear:
-        return "open", f"undecided {_share_of(len(unclear), total)}"
-    which = "" if total == 1 else f"{'all' if weak == total else weak} of them "
-    return "confirmed", _share_of(total, total) + (f", {which}doubtful" if weak else "")
+        return "contradicted", f"contradicted {_share_of(len(against), total)}: {listed(strongest)}"
+    if fell.count(claim) == total:
+        which = "" if total == 1 else f"{'all' if weak == total else weak} of them "
+        return "confirmed", f"held {_share_of(total, total)}" + (f", {which}doubtful" if weak else "")
+    words = {claim: "held", "undecided": "undecided", "not usable": "not to be used"}
+    texts = [f"{text} in {fell.count(verdict)}" for verdict, text in words.items() if verdict in fell]
+    single = len(texts) == 1
+    return (
+        "open",
+        f"{words[fell[0]]} {_share_of(total, total)}" if single else f"{listed(texts)} of {total} comparisons",
+    )
 
 
 def _share_of(count: int, total: int) -> str:

@@ -75,7 +75,7 @@ def agreement(theirs: PublishedFigure, ours: Comparison | None, *, smallest_effe
     """
     if ours is None or not (math.isfinite(ours.ratio) or ours.censored):
         return "not measured"
-    if not verdicts.has_interval(ours):
+    if not verdicts.has_interval(ours) or ours.verdict == "not usable":
         return "undecided"
     if theirs.within is not None:
         return _within(ours, theirs.within)

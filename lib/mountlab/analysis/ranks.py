@@ -65,19 +65,6 @@ def ranks(run: RunView, *, workloads: Sequence[str] | None = None) -> list[Rank]
     return [rank for key, group in pairs.items() for rank in _ranked(key, group, names)]
 
 
-def best(run: RunView) -> set[tuple[Key, str]]:
-    """Return the file systems that are the best for a workload and metric, or not distinguishable from the best: of
-    those where any is shown to be worse than another. Empty for fewer than two file systems."""
-    groups = _groups(ranks(run)) if len(run.sweep.filesystems) > 1 else []
-    return {
-        ((rank.workload_label, rank.metric, rank.label), rank.filesystem)
-        for group in groups
-        if any(rank.first > 1 for rank in group)
-        for rank in group
-        if rank.first == 1
-    }
-
-
 def _groups(ranks: Sequence[Rank]) -> list[list[Rank]]:
     """Return the ranks of each workload and metric."""
     return list(by_key(((rank.workload_label, rank.metric, rank.label), rank) for rank in ranks).values())
@@ -98,7 +85,7 @@ def _all_pairs(run: RunView, names: Sequence[str]) -> list[Comparison]:
     return pairs
 
 
-_BETTER: dict[Verdict, int] = {"faster": 1, "slower": -1, "same": 0, "undecided": 0}
+_BETTER: dict[Verdict, int] = {"faster": 1, "slower": -1, "same": 0, "undecided": 0, "not usable": 0}
 
 
 def _ranked(key: Key, pairs: Sequence[Comparison], names: Sequence[str]) -> list[Rank]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mountlab.checks import (
-    burst,
+    burst_credits,
     caches,
     clients,
     control,
@@ -68,7 +68,7 @@ _OF_BOX_AND_FIGURES = (
     *device.CHECKS,
     *length.CHECKS,
     *load.CHECKS,
-    *burst.CHECKS,
+    *burst_credits.CHECKS,
     *few.CHECKS,
     *shape.CHECKS,
     *steady.CHECKS,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean, median
 from typing import Literal
 
 from mountlab.checks.asked import writes_of
-from mountlab.checks.base import SIDES, Check, Doubt, Evidence, Sample, of_trials
+from mountlab.checks.base import SIDES, Evidence, Sample, of_trials
 from mountlab.checks.traffic import CACHED_BELOW, moved
 from mountlab.core.model import Cell, Workload
 from mountlab.core.numbers import quantity
@@ -32,12 +32,6 @@ SAME_AMOUNT = 1.5
 """Amounts that differ by no more than this factor are about the same."""
 ORDERS = 100
 """Where trials could be in so many orders or more, that all high ones come first is no accident."""
-_MEANS = (
-    "So does a volume whose burst credits are used up (cloud volumes and instances with credits for I/O), or a drive "
-    "whose fast cache is full. A mean over both levels describes neither. Measure the lower level with precondition or "
-    "a longer ramp_time, or let the device rest until the higher one lasts for whole trials. Exclude the trials of the "
-    "other level with that reason (mountlab exclude)."
-)
 
 
 # --- one step down ----------------------------------------------------------------------------------------------------
@@ -102,12 +96,12 @@ class _Fallen:
 
 def stepped_down(evidence: Evidence) -> Mapping[str, str]:
     """Return cell to what is seen of its step down, inside of trials or between them; without cells that have none."""
-    cells = evidence.once(_on_a_device)
+    cells = evidence.once(on_a_device)
     inside = {cell.id: words for cell in cells if (words := _inside(evidence, cell))}
     return {**_between(evidence, [cell for cell in cells if cell.id not in inside]), **inside}
 
 
-def _on_a_device(evidence: Evidence) -> list[Cell]:
+def on_a_device(evidence: Evidence) -> list[Cell]:
     """Return the cells whose bytes the device moved, by its counters: the page cache has cliffs of its own."""
     least: dict[str, tuple[float, Cell]] = {}
     for trial in moved(evidence):
@@ -265,32 +259,3 @@ def _moved_before(evidence: Evidence, trial_id: str) -> float:
         if evidence.chain_of(earlier)[-1:] == [device]:
             total += sum(evidence.moved.get((earlier, side), 0.0) for side in SIDES)
     return total
-
-
-def burst_credits(evidence: Evidence) -> Iterator[Doubt]:
-    """Throughput that steps down to a lower level and stays there, as where a cloud volume's burst credits run out.
-
-    Of cells whose bytes the device moved. fio's log of a trial is at two levels, three windows or more at each, the
-    later one lower by 20 % or more. No later trial is at the higher one, or most trials fall after about the same
-    amount. Or half of the cells on a device, or more, step down between the same trials, in one of 100
-    possible orders or more. Such cells have no `step`, `drift`, `two-modes`, `autocorrelated` and `not-steady` besides.
-    """
-    seen = evidence.once(stepped_down)
-    for cell in evidence.sweep.cells:
-        if cell.id in seen:
-            yield Doubt.of_cell(cell, f"{seen[cell.id]} {_MEANS}")
-
-
-def _no_device(evidence: Evidence) -> str | None:
-    return None if evidence.once(_on_a_device) else "no cell moved its bytes on a device whose counters were kept"
-
-
-CHECKS = (
-    Check(
-        "burst-credits",
-        burst_credits,
-        "Measure the sustained level (`precondition`, `ramp_time`), or within the credits; never average the two.",
-        severities=("error",),
-        blind=_no_device,
-    ),
-)

@@ -29,6 +29,7 @@ from mountlab.checks.traffic import (
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Sweep
+from mountlab.core.numbers import quantity
 from mountlab.core.units import format_bytes
 from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
 
@@ -276,7 +277,8 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
     """Devices that moved bytes faster than they, or the link to them, can: another cache answered.
 
     The lowest device was faster than 1.05 times a limit: the slowest link to it (SATA, USB, PCI Express, by `/sys`), or
-    600 MB/s where it reports that it rotates. Links count on bare metal only.
+    600 MB/s where it reports that it rotates. Links count on bare metal only. On a virtual machine it is a note that
+    the disk is no rotating one, whatever it reports.
     """
     for cell, trials in evidence.trials_with_counters():
         too_fast = by_key(
@@ -287,13 +289,24 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
         )
         for (side, what), rows in too_fast.items():
             speed, limit = max(row[1] for row in rows), rows[0][2]
+            moved = f"{of_trials([row[0] for row in rows], trials)} the device moved up to {quantity(speed, 'B/s')}"
+            more = f"more than {quantity(limit, 'B/s')}, {what}"
+            virtual = evidence.facts.machine.virtual
+            why = (
+                "On a virtual machine the host sets that claim, and may answer from its cache." if virtual else _CACHED
+            )
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials([row[0] for row in rows], trials)} the device moved up to {speed / 1e6:.0f} MB/s, more "
-                f"than {limit / 1e6:.0f} MB/s, {what}. A cache answered (in the device, in its controller or in the "
-                "host of a virtual machine), or the claim is wrong. Move far more data than such a cache holds.",
+                f"{moved}, {more}. {why} Move far more data than such a cache holds.",
+                severity="note" if virtual else None,
                 metrics=f"{side}_",
             )
+
+
+_OF_HOST = "On a virtual machine the host sets that claim, and may answer from its cache."
+_CACHED = (
+    "A cache answered (in the device, in its controller or in the host of a virtual machine), or the claim is wrong."
+)
 
 
 def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, float, float, str]]:
@@ -361,6 +374,7 @@ CHECKS = (
         "implausible",
         implausible,
         "Move far more than the cache of the device, its controller or its host can hold.",
+        severities=("warning", "note"),
         blind=_no_limit_known,
     ),
     standing(

@@ -34,7 +34,8 @@ def _by_cell(
 def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
     """Trials that gave no figure.
 
-    A trial gave no figure. One that failed for good sets its cell aside: its later trials are not run.
+    A trial gave no figure; an error where the cell has no other trial. One that failed for good sets its cell aside:
+    its later trials are not run.
     """
     for cell, group, trials in _by_cell(evidence, "failed", "invalid"):
         reason = in_one_line(str(group.iloc[0]["reason"]))
@@ -45,6 +46,7 @@ def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
             f"{len(group)} of its {len(trials)} trials gave no figure: {reason}. "
             + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
             + ("The cell has no estimate." if whole else "The estimate rests on the others."),
+            severity="error" if whole else "warning",
         )
 
 
@@ -224,7 +226,7 @@ CHECKS = (
         "failed-trials",
         failed_trials,
         "Read the reason beside it; mend the cause, then `make resume` or run again.",
-        severities=("error",),
+        severities=("error", "warning"),
     ),
     Check(
         "timed-out",

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from mountlab.core.metrics import Better, higher_is_better
 from mountlab.core.shown import Shown
 
-Verdict = Literal["faster", "slower", "same", "undecided"]
+Verdict = Literal["faster", "slower", "same", "undecided", "not usable"]
+"""`not usable`: an error is about one of the two cells, so that no verdict is given."""
 Claim = Literal["faster", "slower", "same"]
 Agreement = Literal[
     "agrees", "same direction, smaller", "same direction, larger", "contradicts", "undecided", "not measured"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from mountlab.core import chain, plugins
@@ -100,6 +101,18 @@ class RunInfo:
     """Id of a cell to why it had no more trials then, where there is a stopping rule."""
     command: str = ""
     """The line that runs it all again from where its directory lies now."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its sessions took together; None where it is not known, or the clock was set back meanwhile."""
+        if not self.created_at or not self.finished_at:
+            return None
+        later = sorted((*self.extensions, *self.explanations), key=lambda addition: addition.at)
+        starts = [self.created_at, *(addition.at for addition in later)]
+        ends = [*(addition.finished_at for addition in later), self.finished_at]
+        moments = [[datetime.fromisoformat(moment) for moment in side] for side in (starts, ends)]
+        total = sum((last - first).total_seconds() for first, last in zip(*moments, strict=True))
+        return total if total >= 0 else None
 
     @property
     def box_name(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from matplotlib.axes import Axes
 
@@ -12,22 +13,28 @@ from mountlab.core.findings import Comparison, PublishedFigure
 from mountlab.core.groups import by_key
 from mountlab.plots.axes import Rows, beside, dot, in_alt, interval, log_limits, reach, row_figure
 from mountlab.plots.base import Plot, require
-from mountlab.plots.style import Mark, marks_of
+from mountlab.plots.style import UNUSABLE, Mark, marks_of
 from mountlab.plots.svg import INK
 from mountlab.plots.texts import short
 from mountlab.wording import verdicts
 
+_LEAST_ZONE = 0.01
+"""A zone that is a smaller share of the axis would look like the line of the baseline."""
 _PUBLISHED = Mark(INK, "D", "◇")
 
 
 def plot_ratios(
-    comparisons: Sequence[Comparison], *, smallest_effect: float = 0.02, filesystems: Sequence[str]
+    comparisons: Sequence[Comparison],
+    *,
+    smallest_effect: float = 0.02,
+    filesystems: Sequence[str],
+    doubts: Mapping[str, Sequence[str]] | None = None,
 ) -> Plot:
-    """Return ratios to the baseline, on a log axis, the strongest effect on top; undecided is hollow. The intervals are
-    those that hold for all comparisons together.
+    """Return ratios to the baseline, on a log axis, the strongest effect on top; undecided is hollow, and grey what is
+    not to be used. The intervals are those that hold for all comparisons together.
 
-    `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. Raises InputError where
-    no comparison has a ratio.
+    `filesystems`: all of the sweep, in its order, so that colours are those of the other plots. `doubts`: what weakens
+    each cell (caveats.doubts_by_cell). Raises InputError where no comparison has a ratio.
     """
     drawn = [comparison for comparison in comparisons if verdicts.effect(comparison) >= 0]
     require(drawn, "ratio")
@@ -39,7 +46,11 @@ def plot_ratios(
         ratio_axis(axes, rows, [c.ratio for c in drawn], drawn, drawn[0].baseline, smallest_effect)
         for group, members in groups.items():
             for comparison in members:
-                draw_ratio(axes, rows.places[group, comparison.candidate], comparison, marks[comparison.candidate])
+                y, doubtful = (
+                    rows.places[group, comparison.candidate],
+                    bool(verdicts.doubts_about(comparison, doubts or {})),
+                )
+                draw_ratio(axes, y, comparison, marks[comparison.candidate], doubtful=doubtful)
     lines = [
         f"{c.candidate}, {group}: {verdicts.compared_figures(c)} {verdicts.verdict_of(c, smallest_effect)}"
         for group, members in groups.items()
@@ -49,7 +60,7 @@ def plot_ratios(
     level = numbers.percent(drawn[0].joint.level) + " intervals"
     level += f", at least {numbers.percent(min(tests))} where the verdict is the same" if tests else ""
     alt = f"Ratios to {drawn[0].baseline} with {level}. {in_alt(lines)}"
-    return Plot(figure, verdicts.finding(drawn, smallest_effect), alt)
+    return Plot(figure, verdicts.finding(drawn, smallest_effect, doubts), alt)
 
 
 def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
@@ -63,27 +74,38 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
     return f"{label}: {noun}{less}" if len(same_workload) > 1 or less else label
 
 
-def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark) -> None:
-    """Interval, dot (hollow where undecided) and figures of one comparison."""
-    shown = comparison.verdict_interval
-    interval(axes, y, shown.low, shown.high, colour=mark.colour)
-    dot(axes, comparison.ratio, y, mark, hollow=comparison.verdict == "undecided")
-    beside(axes, 1, y, str(verdicts.compared_figures(comparison)))
+def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark, *, doubtful: bool = False) -> None:
+    """Interval, dot and figures of one comparison. The dot is hollow where it is undecided, and grey where it is not to
+    be used."""
+    shown, unusable = comparison.verdict_interval, comparison.verdict == "not usable"
+    own = replace(mark, colour=UNUSABLE) if unusable else mark
+    interval(axes, y, shown.low, shown.high, colour=own.colour)
+    dot(axes, comparison.ratio, y, own, hollow=unusable or comparison.verdict == "undecided")
+    figures = f"{verdicts.compared_figures(comparison)}{f' {verdicts.DOUBTFUL}' if doubtful else ''}"
+    beside(axes, 1, y, "do not use" if unusable else figures)
 
 
 def ratio_axis(
     axes: Axes, rows: Rows, ratios: Sequence[float], comparisons: Sequence[Comparison], baseline: str, zone: float
 ) -> None:
-    """A log axis with the baseline as a line, and the zone of effects that do not matter shaded."""
+    """A log axis with the baseline as a line, and the zone of effects that do not matter shaded where it can be
+    seen."""
     intervals = [comparison.verdict_interval for comparison in comparisons]
     bounds = [bound for shown in intervals for bound in (shown.low, shown.high)]
     log_limits(axes, *reach([*ratios, 1 - zone, 1 + zone], bounds, log=True), way="x")
+    left, right = axes.get_xlim()
+    visible = zone > 0 and math.log((1 + zone) / (1 - zone)) >= _LEAST_ZONE * math.log(right / left)
     for top, bottom in rows.spans:
-        axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)
+        if visible:
+            axes.fill_betweenx([top, bottom], 1 - zone, 1 + zone, color=INK, alpha=0.15, linewidth=0)
         axes.plot([1, 1], [top, bottom], color=INK, linewidth=1.0)
-    shaded = f"; shaded: ±{numbers.percent(zone)}, the same" if zone else ""
-    hollow = "; hollow: undecided" if any(comparison.verdict == "undecided" for comparison in comparisons) else ""
-    axes.set_xlabel(f"ratio to {short(baseline, 20)} = 1{shaded}{hollow}")
+    shaded = f"; shaded: ±{numbers.percent(zone)}, the same" if visible else ""
+    present = {comparison.verdict for comparison in comparisons}
+    hollow = "; hollow: undecided" if "undecided" in present else ""
+    name = short(baseline, 20)
+    rates = comparisons and all(verdicts.is_speed(comparison) for comparison in comparisons)
+    what = f"times as fast as {name}" if rates else f"ratio to {name} = 1"
+    axes.set_xlabel(f"{what}{shaded}{hollow}")
 
 
 # ── published figures ─────────────────────────────────────────────────────────────────────────────────────────────────

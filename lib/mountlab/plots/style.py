@@ -60,6 +60,9 @@ MARKS = (
 )
 """Okabe and Ito's palette without black and yellow (which vanish on one of the two backgrounds), and a grey."""
 
+UNUSABLE = "#8C8C8C"
+"""The colour of what is not to be used."""
+
 
 def colour_of(filesystems: Sequence[str]) -> dict[str, Mark]:
     """Return one colour and one marker for each file system, by its place among all of the sweep. The eighth has the

@@ -331,7 +331,7 @@ def published_run(run: Run) -> PublishedRun:
         created_at=run.info.created_at,
         finished_at=run.info.finished_at,
         status=run.info.status,
-        sentences=tuple(map(str, answers.lines(run))),
+        sentences=(answers.sentence(run),),
         trials=len(run.trials),
         caveats={severity: severities.count(severity) for severity in ("error", "warning", "note")},
     )

@@ -95,8 +95,7 @@ _PIECES: Any = ENVIRONMENT.from_string(
 {{ drawing }}</figure>
 {% endmacro %}
 
-{%- macro stacked(above, below, star) %}
-{% if star %}{{ star }} {% endif %}
+{%- macro stacked(above, below) %}
 {{ above }}<br><small>{{ below }}</small>
 {%- endmacro %}
 
@@ -138,8 +137,6 @@ _PIECES: Any = ENVIRONMENT.from_string(
 """
 ).module
 """The pieces of more than a line, a macro each."""
-
-STAR = Html('<span class="star" role="img" aria-label="best">★</span>')
 
 
 def _made(macro: str, *arguments: object) -> Html:
@@ -276,14 +273,9 @@ def plot(drawing: Plot) -> Html:
     return figure(drawing.title, Html(drawing.svg()), keys=keys)
 
 
-def stacked(above: Text, below: Text, *, star: bool = False) -> Html:
-    """Return two lines in one cell, the lower one small; the star says 'best' to those who hear the page."""
-    return _made("stacked", above, below, STAR if star else "")
-
-
-def starred(text: Text) -> Html:
-    """Return text before the star that says 'best'."""
-    return Html("{} {}").format(text, STAR)
+def stacked(above: Text, below: Text) -> Html:
+    """Return two lines in one cell, the lower one small."""
+    return _made("stacked", above, below)
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mountlab.analysis import load_curve
+from mountlab.analysis import answers, load_curve
 from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import stated_facts
@@ -14,6 +14,7 @@ from mountlab.core.model import Sweep
 from mountlab.core.numbers import counted
 from mountlab.core.text import aligned, lines_of
 from mountlab.report.sentences import capacity as capacity_sentences
+from mountlab.report.sentences.trust import trust_lines
 from mountlab.report.sentences.why import answer_lines
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording.caveats import grouped
@@ -28,7 +29,10 @@ def run_answer(run: RunView) -> str:
     options = run.info.facts.surveyed.stated or {}
     differing = stated_facts.differing(options)
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
-    return answer_text(run.sweep, run.comparisons, run.caveats, searches=searches, behind=behind, differing=differing)
+    first = [*([] if searches else [answers.sentence(run)]), *(f"{name}. {text}" for name, text in trust_lines(run))]
+    return answer_text(
+        run.sweep, run.comparisons, run.caveats, first=first, searches=searches, behind=behind, differing=differing
+    )
 
 
 def answer_text(
@@ -36,27 +40,30 @@ def answer_text(
     comparisons: Sequence[Comparison],
     caveats: Sequence[Caveat],
     *,
+    first: Sequence[str] = (),
     searches: Sequence[CellSearch] = (),
     behind: Sequence[str] = (),
     differing: Sequence[str] = (),
 ) -> str:
-    """Question; a sentence and a row a search, or a row a comparison (ratio to the baseline, 95 % interval, verdict);
-    what lies behind them; the options in which imported logs differ; then the caveats, worst first."""
-    question = " ".join(sweep.question.split())
+    """Question; a sentence a search; the answer and its trust (`first`); a row a search, or a row a comparison (ratio
+    to the baseline, 95 % interval, verdict); what lies behind them; the options in which imported logs differ; then the
+    caveats, worst first."""
+    head = [" ".join(sweep.question.split()), ""]
     if searches:
         lines = capacity_sentences.answer_lines(sweep, searches, comparisons, caveats)
-        sentences = [f"{label}: {text}" if label else text for label, text in lines]
+        head += [f"{label}: {text}" if label else text for label, text in lines]
         level = f"{sweep.design.level:.0%} interval"
         rows = [("workload", "file system", f"capacity, {capacity_sentences.UNIT}", level, "search")]
         for search in searches:
             figures, end = capacity_sentences.capacity_figures(search), capacity_sentences.stop_sentence(search)
             rows.append((search.cell.workload.label, search.cell.filesystem.name, *figures, end))
-        table = [*sentences, "", *aligned(rows), *_how_far(sweep, comparisons)]
+        table = [*aligned(rows), *_how_far(sweep, comparisons)]
     else:
         table = [*_table(sweep, comparisons)]
     options = ["Options in which the logs differ, or that only some state:", *differing, ""] if differing else []
     causes = [*behind, ""] if behind else []
-    return lines_of([question, "", *table, "", *causes, *options, *_caveats(caveats)])
+    above = [*head, *first, ""] if searches or first else head
+    return lines_of([*above, *table, "", *causes, *options, *_caveats(caveats)])
 
 
 def _table(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from mountlab.analysis.memory_use import Use, uses
 from mountlab.analysis.run_view import TrialDetail, TrialRecord
 from mountlab.analysis.sweep_comparisons import comparisons, latency_comparisons
 from mountlab.analysis.time_limits import Censored, censored_blocks
+from mountlab.analysis.trust import withhold_verdicts
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import plugins
@@ -158,7 +159,7 @@ class Run(Shown):
         """The median and the tail of latencies against the baseline, where there are I/Os enough (sweep_comparisons.
         latency_comparisons): verdicts and intervals hold for all of these together, apart from `comparisons`."""
         about, answered = (self.sweep, self.measurements, self.censored), self.answer_metrics
-        return Several(latency_comparisons(*about, answered=answered))
+        return Several(withhold_verdicts(latency_comparisons(*about, answered=answered), self.caveats))
 
     @property
     def ratios(self) -> pd.DataFrame:
@@ -324,7 +325,7 @@ def _load_run(path: Path, trial_records: Mapping[str, TrialRecord] | None, *, as
         measurements=measurements,
         estimates=estimates,
         censored=censored,
-        comparisons=Several(answers),
+        comparisons=Several(withhold_verdicts(answers, findings.caveats)),
         caveats=Several(findings.caveats),
         checks_passed=findings.passed,
         not_checked=findings.not_checked,

@@ -18,8 +18,11 @@ from mountlab.wording.caveats import doubt_key, doubt_text
 
 SIGNS: Mapping[Verdict, str] = {
     "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",
+    "not usable": "✕ do not use",
 }  # fmt: skip
 """A verdict with a sign for those who skim, in the order in which verdicts are counted."""
+DOUBTFUL = "†"
+"""Stands behind the figures of a comparison that a caveat weakens."""
 AGREEMENT_SIGNS: Mapping[Agreement, str] = {
     "agrees": "✓ agrees", "same direction, smaller": "≈ same direction, smaller",
     "same direction, larger": "≈ same direction, larger", "contradicts": "✗ contradicts", "undecided": "? undecided",
@@ -87,8 +90,9 @@ def _unit_of(comparison: Comparison) -> str:
 
 
 def strongest_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Decided comparisons by the size of their effect, then those shown to be the same, then the undecided."""
-    rank = {"faster": 0, "slower": 0, "same": 1, "undecided": 2}
+    """Decided comparisons by the size of their effect, then those shown to be the same, the undecided, and those that
+    are not to be used."""
+    rank = {"faster": 0, "slower": 0, "same": 1, "undecided": 2, "not usable": 3}
     return sorted(comparisons, key=lambda c: (rank[c.verdict], -effect(c)))
 
 
@@ -145,9 +149,9 @@ def needed(comparison: Comparison) -> str:
     if not math.isfinite(comparison.reduce):
         return ""
     factor = number(comparison.reduce, 1 if comparison.reduce < 10 else 0)
-    blocks = f" for {blocks_when_quieter(1 if of_runs else comparison.n)} {plural}"
+    blocks = f"{blocks_when_quieter(1 if of_runs else comparison.n)} {plural}"
     source = f" ({_noise_text(comparison)})" if comparison.noise else ""
-    return f"; cannot be decided at this noise: reduce it by a factor of {factor}{blocks}{source}"
+    return f"; {blocks} suffice only with {factor} times less noise{source}"
 
 
 def _noise_text(comparison: Comparison) -> str:
@@ -185,9 +189,14 @@ def share_text(comparison: Comparison) -> str:
     return f"{figures.value} {figures.interval}".strip()
 
 
+def is_speed(comparison: Comparison) -> bool:
+    """Return whether its ratio is of a speed, so that a larger one is 'times as fast'."""
+    return "as fast as" in metric_words(comparison.metric).ratio
+
+
 def is_share(comparison: Comparison) -> bool:
     """Return whether a sentence gives the ratio as a share of a speed: '0.34 of ext4's speed', not '0.34 times'."""
-    return "as fast as" in metric_words(comparison.metric).ratio and comparison.ratio < 1
+    return is_speed(comparison) and comparison.ratio < 1
 
 
 def _ratio_clause(comparison: Comparison, under: str) -> str:
@@ -240,7 +249,13 @@ def _undecided(comparison: Comparison, under: str, smallest_effect: float) -> st
     )
 
 
-_CLAIMS = {"faster": _decided, "slower": _decided, "same": _same, "undecided": _undecided}
+def _not_usable(comparison: Comparison, under: str, smallest_effect: float) -> str:
+    return f"{_ratio_clause(comparison, under)}, but not to be used"
+
+
+_CLAIMS = {
+    "faster": _decided, "slower": _decided, "same": _same, "undecided": _undecided, "not usable": _not_usable,
+}  # fmt: skip
 
 
 def _without_interval(comparison: Comparison, under: str) -> str:
@@ -301,6 +316,13 @@ def doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) ->
     )
 
 
+def signed_ratio(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> str:
+    """'▲ 1.55 [1.43, 1.65]': the sign of the verdict, ratio and interval, and a mark where a caveat weakens it."""
+    sign = SIGNS[comparison.verdict].partition(" ")[0]
+    mark = f" {DOUBTFUL}" if doubts_about(comparison, doubts) else ""
+    return f"{sign} {compared_figures(comparison)}{mark}"
+
+
 def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons that get a sentence of their own: few, and one at least for each of the first
     candidates."""
@@ -323,16 +345,25 @@ def _telling(ordered: Sequence[Comparison], count: int) -> list[Comparison]:
     return [first, *rest[: count - 1]]
 
 
-def finding(comparisons: Sequence[Comparison], smallest_effect: float) -> str:
-    """Return the largest effect in one line, without its interval: the title of a plot of ratios."""
-    first = strongest_first(comparisons)[0]
-    if first.verdict in ("faster", "slower"):
-        value = compared_figures(first).value
-        clause = _ratio_words(first, value if is_share(first) else f"{value} times")
-        return f"The largest effect: {clause} under {workload_label(first.workload, first.factors)}"
+def finding(
+    comparisons: Sequence[Comparison], smallest_effect: float, doubts: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """Return the largest effect that no caveat weakens in one line, or that there is none: the title of a plot of
+    ratios."""
+    decided = [comparison for comparison in comparisons if comparison.verdict in ("faster", "slower")]
+    sound = [comparison for comparison in decided if not doubts_about(comparison, doubts or {})]
+    if sound:
+        first = strongest_first(sound)[0]
+        shown = share_text(first) if is_share(first) else times_text(first)
+        which = "largest effect" if len(sound) == len(decided) else "largest effect without a doubt"
+        under = workload_label(first.workload, first.factors)
+        return f"The {which}: {_ratio_words(first, shown)} under {under}"
+    if decided:
+        differ = f"{len(decided)} of {counted(len(comparisons), 'ratio')} differ from 1"
+        return f"{differ}, {'but it is doubtful' if len(decided) == 1 else 'all of them doubtful'}"
     if all(comparison.verdict == "same" for comparison in comparisons):
-        return f"All are the same as {first.baseline} within {percent(smallest_effect)}"
-    return f"Nothing is shown to be faster or slower than {first.baseline}"
+        return f"All are the same as {comparisons[0].baseline} within {percent(smallest_effect)}"
+    return f"Nothing is shown to be faster or slower than {comparisons[0].baseline}"
 
 
 def has_blocks(comparison: Comparison) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from mountlab import plots
-from mountlab.analysis import answers, load_curve, ranks
+from mountlab.analysis import answers, load_curve
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.trust import Grade, trust_of
 from mountlab.core import numbers
+from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id, code_words, metric_heading, metric_noun
 from mountlab.core.units import Scale, scale_for
@@ -19,15 +22,14 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
+from mountlab.report.sentences.trust import trust_lines
 from mountlab.report.sentences.why import answer_lines
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words
-from mountlab.wording.caveats import grouped, no_caveats
+from mountlab.wording.caveats import doubts_by_cell, grouped, no_caveats
 
-Best = Collection[tuple[ranks.Key, str]]
-"""Workload, metric and label, and the file system that gets the star there."""
-MOST_COLUMNS, MOST_RATIOS = 4, 24
+MOST_COLUMNS, MOST_RATIOS = 3, 24
 """File systems side by side in the table, and ratios in the picture, that a first screen has room for."""
 
 
@@ -53,15 +55,8 @@ def question(run: RunView) -> Html:
 
 
 def _duration(run: RunView) -> str:
-    start, end = run.info.created_at, run.info.finished_at
-    if not start or not end or run.sweep.imported:
-        return ""
-    later = sorted((*run.info.extensions, *run.info.explanations), key=lambda addition: addition.at)
-    starts = [start, *(addition.at for addition in later)]
-    ends = [*(addition.finished_at for addition in later), end]
-    moments = [[datetime.fromisoformat(moment) for moment in side] for side in (starts, ends)]
-    seconds = sum((last - first).total_seconds() for first, last in zip(*moments, strict=True))
-    if seconds < 0:  # the clock was set back meanwhile
+    seconds = run.info.seconds
+    if seconds is None or run.sweep.imported:
         return ""
     return f"took {numbers.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
 
@@ -79,20 +74,32 @@ def _blocks(run: RunView) -> str:
 
 
 def answer(run: RunView) -> Html:
-    """Return the answer, a line for each part of the question, and for each capacity that was searched for; what makes
-    the differences, where diagnostic trials say so; how it stands to what was expected; the caveats in a line."""
-    parts = answers.lines(run)
+    """Return the answer with its trust and what to do next, how far its intervals hold, and what was expected."""
+    return html.joined(_answer(run), _scope(run), _expected(run))
+
+
+def _answer(run: RunView) -> Html:
+    """Return the answer in a sentence, or a line for each capacity that was searched for; what makes the differences,
+    where diagnostic trials say so; how far it can be trusted, and what to do next."""
     searched = capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []
-    if searched:  # they hold the ratios already; how far these hold is added
-        parts = [line for line in parts if not line.part and any(map(verdicts.has_interval, answers.answering(run)))]
-    lines = [html.paragraph(html.labelled(_capital(line.part), line.text)) for line in parts]
-    corrected = extension_words.looks_text(run.sweep)
-    looks = html.paragraph(corrected, kind="meta") if corrected and not answers.expectations(run) else ""
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
-    doubts = html.paragraph(f"{no_caveats(run.checks_passed)}.", kind="meta")
-    if run.caveats:
-        doubts = html.caveats_alert(grouped(run.caveats))
-    return html.joined(html.box("answer", *searched, *lines, *behind), looks, _expected(run), doubts)
+    sentences = searched or [html.paragraph(answers.sentence(run), kind="lead")]
+    (label, reasons), *next_step = trust_lines(run)
+    kind = f"alert {_ALERTS[trust_of(run).grade]}"
+    lines = [html.paragraph(html.labelled(html.link("#Caveats", label), reasons), kind=kind)]
+    lines += [html.paragraph(html.labelled(*line)) for line in next_step]
+    return html.box("answer", *sentences, *behind, *lines)
+
+
+_ALERTS: dict[Grade, str] = {"low": "error", "medium": "warning", "high": "high"}
+
+
+def _scope(run: RunView) -> Html | str:
+    """Return the n that all ratios have in common, and at which level they hold."""
+    corrected = extension_words.looks_text(run.sweep)
+    holds = [answers.how_far(run)] if any(map(verdicts.has_interval, answers.answering(run))) else []
+    holds += [corrected] if corrected and not answers.expectations(run) else []
+    return html.paragraph(" ".join(holds), kind="meta") if any(holds) else ""
 
 
 def _expected(run: RunView) -> Html | str:
@@ -101,7 +108,8 @@ def _expected(run: RunView) -> Html | str:
     for claim in answers.expectations(run):  # 'faster on tmpfs', or 'faster' of all that are compared
         on = f" on {claim.candidate}" if claim.candidate else ""
         what = f"{_capital(claim.part)} {'the same' if claim.claim == 'same' else claim.claim}{on}"
-        rows.append(html.labelled(f"{_CLAIM_MARKS[claim.state]} {what}", f"{claim.state}, {claim.text}"))
+        mark = f"({_CLAIM_MARKS[claim.state]})" if claim.doubtful else _CLAIM_MARKS[claim.state]
+        rows.append(html.labelled(f"{mark} {what}", claim.text))
     says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
     if rows and (corrected := extension_words.looks_text(run.sweep)):
         says = f"{says} ({corrected})"
@@ -118,10 +126,11 @@ def _capital(text: str) -> str:
 
 
 def headline(run: RunView) -> Html:
-    """Return the answer beside the ratios as a picture, or beside latency over load where a capacity was searched for:
-    what a first screen has room for."""
+    """Return the answer above the means, beside the ratios as a picture (latency over load where a capacity was
+    searched for) above what was expected."""
     searched = next(capacity_plots(run), None) if run.sweep.searches else None
-    return html.columns(answer(run), html.plot(searched) if searched else _ratios(run))
+    picture = html.plot(searched) if searched else _ratios(run)
+    return html.columns(html.joined(_answer(run), means(run)), html.joined(picture, _scope(run), _expected(run)))
 
 
 def overview(run: RunView) -> Html:
@@ -151,13 +160,13 @@ def _ratios(run: RunView) -> Text:
     comparisons = sorted(with_ratio, key=lambda comparison: -verdicts.effect(comparison))
     if not comparisons:
         return html.paragraph("No ratio to plot.")
-    rows = Counter(map(verdicts.workload_of, comparisons))
+    rows, doubts = Counter(map(verdicts.workload_of, comparisons)), doubts_by_cell(run.caveats, run.sweep.own_metrics)
     parts = within(rows, MOST_RATIOS)
     drawn = []
     for part in parts:
         members = [comparison for comparison in comparisons if verdicts.workload_of(comparison) in part]
         smallest = run.sweep.design.smallest_effect
-        plot = plots.plot_ratios(members, smallest_effect=smallest, filesystems=names_of(run))
+        plot = plots.plot_ratios(members, smallest_effect=smallest, filesystems=names_of(run), doubts=doubts)
         drawn.append(html.plot(plot))
     first, *others = drawn
     if not others:
@@ -168,29 +177,63 @@ def _ratios(run: RunView) -> Text:
 
 
 def _overview_table(run: RunView) -> Html:
-    """Return the means: a column for each of a few file systems, and a row for each of many, which columns would not
-    fit."""
+    """Return the means and their ratios to the baseline: a column for each of a few file systems, and a row for each of
+    many, which columns would not fit."""
     names = [name for name in names_of(run) if name in set(run.estimates["filesystem"])]
     if not names:
         return html.paragraph("No trial succeeded.")
-    level, noun = numbers.percent(run.sweep.design.level), STATISTICS[run.sweep.design.estimate].noun
-    wide, best = len(names) <= MOST_COLUMNS, ranks.best(run)
-    of = "row" if wide else "workload"
-    caption = f"{noun} and {level} interval. ★ best of its {of}, or not distinguishable from the best, by all pairs"
-    if not wide:
-        below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names, best)]
+    figures, noun = _RatiosByCell.of(run), STATISTICS[run.sweep.design.estimate].noun
+    caption = f"{noun} of each cell{figures.legend}"
+    if len(names) > MOST_COLUMNS:
+        below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names, figures)]
         return _long_table(below, noun, caption)
     keys = swatches(run)
     headings = (html.stacked(keys[name], "baseline" if name == run.sweep.baseline else "") for name in names)
     head: Head = ["Workload", *numeric(*headings)]
-    groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names, best)).rows]
+    groups = [group for metric in answer_metrics(run) if (group := _overview_group(run, metric, names, figures)).rows]
     return html.table(head, groups, caption=caption)
+
+
+@dataclass(frozen=True)
+class _RatiosByCell:
+    """The ratios of a run by metric, label and cell, and what weakens each figure."""
+
+    run: RunView
+    ratios: Mapping[tuple[str, str, str], Comparison]
+    doubts: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, run: RunView) -> _RatiosByCell:
+        ratios = {(c.metric, c.label, verdicts.cell_id(c.candidate, c)): c for c in answers.answering(run)}
+        return cls(run, ratios, doubts_by_cell(run.caveats, run.sweep.own_metrics))
+
+    @property
+    def legend(self) -> str:
+        """What the signs beside the ratios mean, of those that occur."""
+        if not self.ratios:
+            return ""
+        present = {comparison.verdict for comparison in self.ratios.values() if verdicts.has_interval(comparison)}
+        signs = [sign for verdict, sign in verdicts.SIGNS.items() if verdict in present]
+        doubtful = any(verdicts.doubts_about(comparison, self.doubts) for comparison in self.ratios.values())
+        keys = ", ".join([*signs, *([f"{verdicts.DOUBTFUL} doubtful"] if doubtful else [])])
+        level = numbers.percent(self.run.sweep.design.level)
+        return f", and its ratio to {self.run.sweep.baseline} with its {level} interval{f': {keys}' if keys else ''}"
+
+    def below(self, mean: Mean, metric: str) -> str:
+        """Return the ratio of a cell to the baseline with its interval and verdict; of a cell without a ratio what its
+        figure lacks."""
+        comparison = self.ratios.get((metric, mean.label, mean.cell))
+        late = f"n = {words.trial_count(mean.n, mean.censored)}" if mean.censored else ""
+        if comparison is None or not verdicts.has_interval(comparison):
+            figures = numbers.mean_figures(mean.mean, mean.low, mean.high)
+            return late or ("" if figures.interval else "no interval")
+        return " ".join(filter(None, [verdicts.signed_ratio(comparison, self.doubts), late]))
 
 
 def _long_table(groups: Sequence[Rows], noun: str, caption: str) -> Html:
     """Return the file systems below each workload; the groups that the first screen has no room for behind a
     summary."""
-    head: Head = ["File system", *numeric(noun), Column("Interval", "interval")]
+    head: Head = ["File system", *numeric(noun), Column("Ratio", "interval")]
     first, *others = within({str(at): len(group.rows) for at, group in enumerate(groups)}, MOST_RATIOS)
     table = html.table(head, groups[: len(first)], caption=caption)
     if not others:
@@ -221,33 +264,25 @@ def _labels_missing(run: RunView, metric: str) -> dict[str, list[str]]:
     return {cell: missing for cell, missing in absent.items() if missing}
 
 
-def _by_workload(run: RunView, metric: str, names: Sequence[str], best: Best) -> Iterator[Rows]:
-    """Yield the file systems below each workload, with their mean and its interval. What it cannot do is no row."""
+def _by_workload(run: RunView, metric: str, names: Sequence[str], figures: _RatiosByCell) -> Iterator[Rows]:
+    """Yield the file systems below each workload, with their mean and ratio. What it cannot do is no row."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
-    scale, keys = _scale(means), swatches(run)
-    no_row = {*_impossible(run), *_labels_missing(run, metric)}
+    keys, no_row = swatches(run), {*_impossible(run), *_labels_missing(run, metric)}
     for row, members in rows_of(means).items():
-        by_name = {m.filesystem: m for m in members}
+        by_name, scale = {m.filesystem: m for m in members}, _scale(members)
         rows: list[list[Text]] = []
         for name in names:
             mean, cell = by_name.get(name), cell_id(name, members[0].workload_label)
             if mean is None and cell in no_row:
                 continue
             label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
-            if mean is None:
-                rows.append([label, _absent(run, cell, no_row), ""])
-            else:
-                figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
-                interval, star = _interval(mean, figures), ((mean.workload_label, metric, mean.label), name) in best
-                rows.append([label, figures.value, html.starred(interval) if star else interval])
+            value = _mean_text(mean, scale) if mean else _absent(run, cell, no_row)
+            rows.append([label, value, figures.below(mean, metric) if mean else ""])
         yield Rows(rows, f"{row}: {metric_noun(metric)}, {scale.unit}")
 
 
-def _interval(mean: Mean, figures: numbers.Figures) -> Text:
-    """Return the interval; of a cell with trials that ran into their time limit, also how many, and what the figure
-    is."""
-    interval = figures.interval or "no interval"
-    return html.stacked(interval, f"n = {words.trial_count(mean.n, mean.censored)}") if mean.censored else interval
+def _mean_text(mean: Mean, scale: Scale) -> str:
+    return numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor).value
 
 
 def _scale(means: Sequence[Mean]) -> Scale:
@@ -255,22 +290,20 @@ def _scale(means: Sequence[Mean]) -> Scale:
     return scale_for(means[0].unit, max(sizes, default=1)) if means else scale_for("", 1)
 
 
-def _overview_group(run: RunView, metric: str, names: Sequence[str], best: Best) -> Rows:
-    """Return one row a workload, with the mean of each file system."""
+def _overview_group(run: RunView, metric: str, names: Sequence[str], figures: _RatiosByCell) -> Rows:
+    """Return one row a workload, with the mean of each file system, and below it its ratio."""
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
-    scale, impossible, rows = _scale(means), _impossible(run), []
+    impossible, rows = _impossible(run), []
     for label, members in rows_of(means).items():
-        by_name = {m.filesystem: m for m in members}
-        row: list[Text] = [label]
+        by_name, scale = {m.filesystem: m for m in members}, _scale(members)
+        row: list[Text] = [html.stacked(label, scale.unit)]
         for name in names:
             if mean := by_name.get(name):
-                figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
-                star = ((mean.workload_label, metric, mean.label), name) in best
-                row.append(html.stacked(figures.value, _interval(mean, figures), star=star))
+                row.append(html.stacked(_mean_text(mean, scale), figures.below(mean, metric)))
             else:
                 row.append(_absent(run, cell_id(name, members[0].workload_label), impossible))
         rows.append(row)
-    return Rows(rows, f"{metric_heading(metric)}, {scale.unit}")
+    return Rows(rows, metric_heading(metric))
 
 
 def _absent(run: RunView, cell: str, impossible: Collection[str]) -> str:

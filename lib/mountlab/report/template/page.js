@@ -34,7 +34,7 @@ const COLLATOR = new Intl.Collator('en', { numeric: true });
 function wordsOf(cell) {
   if ('sort' in cell.dataset) return cell.dataset.sort;
   const copy = cell.cloneNode(true);
-  const extras = copy.querySelectorAll('small, .star, .mark');
+  const extras = copy.querySelectorAll('small, .mark');
   for (const extra of extras) if (copy.textContent.trim() !== extra.textContent.trim()) extra.remove();
   return copy.textContent.replace(/\u2212/g, '-').replace(/(\d)[\u2009\u202f](?=\d)/g, '$1')
     .replace(/[\s\u2007\u2008\u00a0]+/g, ' ').trim();
