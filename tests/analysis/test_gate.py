@@ -424,7 +424,7 @@ def test_the_other_way_round_it_passes(much_slower: Path, capsys: pytest.Capture
 def test_what_cannot_be_told_has_an_exit_code_of_its_own(
     slower: Callable[[float], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert gate(slower(1.04), "--against", TOUR, "--worse-than", "5%") == 5
+    assert gate(slower(1.04), "--against", TOUR, "--worse-than", "5") == 5
     assert "needs" in capsys.readouterr().out
 
 
@@ -432,7 +432,7 @@ def test_what_cannot_be_told_has_an_exit_code_of_its_own(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--worse-than", "5"], "--worse-than"),
+        (["--worse-than", "five"], "--worse-than"),
         (["--metric", "write_bandwith"], "write_bandwidth"),
         (["--metric", "sync_rate"], "no figure to hold the change against"),
     ],

@@ -268,7 +268,7 @@ def pages_of(pdf: Path) -> list[str]:
 def test_print_has_the_text_and_no_code(sheets: list[str]) -> None:
     assert "How much faster than the disk is a RAM disk" in " ".join(sheets[0].split())
     whole = "\n".join(sheets)
-    assert "make run SWEEP=params/sweeps/ramdisk.yml" in whole
+    assert "mountlab run params/sweeps/ramdisk.yml" in whole
     assert "Show code" not in whole
     assert "sections.question" not in whole
 

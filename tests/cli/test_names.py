@@ -94,3 +94,14 @@ def test_a_verb_says_which_run_a_name_means(results: Path, capsys: pytest.Captur
 def test_a_batch_is_named_as_a_sweep_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", "studeis", "--plan"]) == 2
     assert "did you mean 'studies'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["tour"], ["--sweep", "tour"], ["--box", "b", "tour"], ["tour", "--page"]], ids=" ".join
+)
+def test_a_history_takes_the_name_of_a_sweep_as_the_other_verbs_do(words: list[str]) -> None:
+    assert parser(["history"]).parse_args(["history", *words]).sweep == "tour"
+
+
+def test_a_history_of_all_sweeps_names_none() -> None:
+    assert parser(["history"]).parse_args(["history", "--box", "b"]).sweep is None

@@ -53,7 +53,7 @@ def test_a_new_sweep_is_valid_and_plans(params: Path, capsys: pytest.CaptureFixt
     assert "mountlab plan mail-2 " in text
     assert "NAME" not in text
     assert main(["sweep", "check", "mail-2"]) == 0
-    assert main(["sweep", "check", "mail-2", "-p", "preset=quick"]) == 0
+    assert main(["sweep", "check", "mail-2", "-p", "preset=small"]) == 0
     sweep = paths.load_sweep("mail-2").sweep
     assert sweep.name == "mail-2"
     plan = make_plan(sweep, Box(name="local", host=""), FACTS, run_id="r1", owner="me", seed=1)

@@ -134,9 +134,23 @@ def test_a_tool_that_failed_and_output_that_cannot_be_read_are_failed_trials() -
     assert not issubclass(errors.BoxTimeout, TrialError)
 
 
-def test_a_near_word_is_suggested_and_a_far_one_is_not() -> None:
-    assert did_you_mean("repeat", ["repeats", "seed"]) == "did you mean 'repeats'?"
-    assert did_you_mean("zzz", ["repeats", "seed"]) == ""
+@pytest.mark.parametrize(
+    ("got", "allowed", "meant"),
+    [
+        ("repeat", ["repeats", "seed"], "repeats"),
+        ("zzz", ["repeats", "seed"], None),
+        ("run_time", ["runtime", "ramp_time", "until"], "runtime"),
+        ("Base-Line", ["baseline", "boxes"], "baseline"),
+        ("write_bw", ["write_bandwidth", "write_ios", "write_iops"], "write_bandwidth"),
+        ("read_lat_p99", ["read_ios", "read_latency_p50", "read_latency_p99"], "read_latency_p99"),
+        ("sync_lat", ["sync_latency_p99", "sync_rate"], "sync_latency_p99"),
+        ("bw", ["bandwidth", "bytes"], "bandwidth"),
+        ("raed", ["read", "randread"], "read"),  # a slip of the keys is nearer than letters left out
+    ],
+)
+def test_a_near_word_is_suggested_and_a_far_one_is_not(got: str, allowed: list[str], meant: str | None) -> None:
+    """Near: of the same letters, of few other ones, or with letters left out."""
+    assert did_you_mean(got, allowed) == (f"did you mean '{meant}'?" if meant else "")
 
 
 def test_in_one_line_an_error_keeps_the_first_words_of_its_evidence() -> None:

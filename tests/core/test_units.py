@@ -297,6 +297,23 @@ def test_a_percentage_is_read_as_a_share(text: str, share: float) -> None:
     assert parse_percent(text) == share
 
 
+@every_row(
+    ("text", "share"),
+    [("10", 0.1), ("10%", 0.1), ("0.1", 0.1), ("1", 0.01), ("1.0", 0.01), ("2.5", 0.025), ("0.5", 0.5), ("0", 0.0)],
+)
+def test_on_a_command_line_a_number_from_one_on_is_a_percentage(text: str, share: float) -> None:
+    assert parse_percent(text, bare=True) == share
+
+
+@every_row("text", ["ten", "%", "3%%", "1e1", "010", ""])
+def test_on_a_command_line_what_is_no_percentage_is_refused_with_what_is_meant(text: str) -> None:
+    with pytest.raises(ParameterError, match="a percentage is needed") as caught:
+        parse_percent(text, where="--worse-than", bare=True)
+    assert (caught.value.where, caught.value.got) == ("--worse-than", f"{text!r} (str)")
+    assert caught.value.allowed == "10%, 10 or 0.1, which are the same"
+    assert "a number without it is a percentage from 1 on, and a share below 1" in caught.value.next_step
+
+
 @every_row("text", ["3", "3 percent", "%", "3%%", "1e1%", 3, True, None])
 def test_a_share_without_its_sign_is_refused(text: object) -> None:
     with pytest.raises(ParameterError, match="a percentage is needed") as caught:

@@ -67,7 +67,7 @@ def test_the_newest_is_chosen_unless_another_is_named(results: Path) -> None:
 def test_where_there_is_no_run_the_next_step_is_told(results_dir: Path) -> None:
     with pytest.raises(StoreError) as caught:
         browse(results_dir)
-    assert caught.value.next_step == "make demo"
+    assert caught.value.next_step == "mountlab demo"
 
 
 class Screen:

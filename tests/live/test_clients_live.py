@@ -183,7 +183,7 @@ def test_a_client_that_is_lost_in_the_middle_fails_the_trial_and_nothing_is_left
     killer.join()
     assert len(hit) > 1, "the listener and the session"
     (path,) = (tmp_path / "results").glob("2*")
-    assert f"make resume RUN={path}" in str(error.value)
+    assert f"mountlab resume {path}" in str(error.value)
     (trial,) = store.load_run(path).trials.to_dict("records")
     assert trial["status"] == "failed"
     assert trial["reason"].startswith("client b was lost")

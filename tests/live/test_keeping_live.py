@@ -88,7 +88,7 @@ def test_a_full_disk_ends_the_run_cleans_the_box_and_resume_completes_it(
     (path,) = small_disk.glob("2*")
     assert "error: what is measured cannot be written any more: the run stops, 2 trials are kept" in said
     assert "got:     No space left on device" in said
-    assert f"next:    make room on the disk; then: make resume RUN={path}" in said
+    assert f"next:    make room on the disk; then: mountlab resume {path}" in said
     assert nothing_is_left()
     assert read_info(path).status == "interrupted"
     (small_disk / "filler").unlink()
@@ -112,7 +112,7 @@ def test_a_results_directory_that_goes_away_and_comes_back(
         with pytest.raises(KeepError) as caught:
             workflow.run(resolved, box="local", results=results_dir)
     assert caught.value.what == "what is measured cannot be written any more: the run stops, its directory is gone"
-    assert "see whether the disk is still mounted; then: make resume RUN=" in caught.value.next_step
+    assert "see whether the disk is still mounted; then: mountlab resume " in caught.value.next_step
     assert not results_dir.exists(), "nothing is made in its place"
     assert nothing_is_left()
     away.rename(results_dir)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from textwrap import dedent
 
+from mountlab.cli import COMMANDS
 from mountlab.results import paths
 from mountlab.runner import demo
 from rows import every_row
@@ -116,3 +118,23 @@ def test_the_output_of_the_demo_is_whole() -> None:
     assert all(re.match(r"(error|warning|\d+ notes?): ", line) for line in lines[end + 1 : -2])
     assert re.fullmatch(r"report: results/\S+-ramdisk-local-[0-9a-f]{4}/report\.html", lines[-1])
     assert "…" not in shown
+
+
+def texts(file: Path) -> list[str]:
+    """The texts of a module that are no docstrings."""
+    tree = ast.parse(file.read_text())
+    parents = (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    docstrings = {id(node.body[0].value) for node in parents if node.body and isinstance(node.body[0], ast.Expr)}
+    values = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    return [node.value for node in values if isinstance(node.value, str)]
+
+
+def test_messages_and_pages_say_mountlab_and_not_make() -> None:
+    """The README says so. Trap: one stopped run was resumed by `mountlab resume RUN`, another by `make resume RUN=`."""
+    assert "Messages and pages say `mountlab`" in README.read_text()
+    targets = re.compile(
+        rf"\bmake ({'|'.join(command.__name__.rpartition('.')[2] for command in COMMANDS)})\b|\bmake {{"
+    )
+    files = sorted((ROOT / "lib" / "mountlab").rglob("*.py"))
+    wrong = {f"{file.name}: {text}" for file in files for text in texts(file) if targets.search(text)}
+    assert wrong == set()

@@ -493,7 +493,7 @@ def test_the_parts_of_a_page_with_hostile_names() -> None:
 @pytest.mark.slow
 def test_the_page_of_histories(own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execute, "execute", execute_here)
-    typed = ["history", "--results", str(own), "--sweep", "nightly-00", "--box", "box0", "--page"]
+    typed = ["history", "--results", str(own), "nightly-00", "--box", "box0", "--page"]
     assert main(typed) == 0
     assert "report: " in capsys.readouterr().out
     (entry,) = [each for each in listing.entries(own) if each.kind == "history"]

@@ -93,7 +93,7 @@ def test_only_small_files_are_read(derived: Path, results: Path) -> None:
 
 @pytest.mark.slow
 def test_without_a_report_it_says_how_to_make_one(results: Path) -> None:
-    assert f"No report yet: make report RUN={disk.path_text(results / 'whole')}" in shown(results).words
+    assert f"No report yet: mountlab report {disk.path_text(results / 'whole')}" in shown(results).words
     (results / "whole" / "report.html").write_text("")
     page = shown(results)
     assert "No report yet" not in page.words
@@ -103,7 +103,7 @@ def test_without_a_report_it_says_how_to_make_one(results: Path) -> None:
 def test_a_run_that_was_stopped_is_resumed_first_and_one_of_logs_is_marked(derived: Path, results: Path) -> None:
     path = a_run(derived, results / "stopped", status="interrupted")
     (path / "comparisons.csv").unlink()
-    assert listed(results)["stopped"].next_step == f"make resume RUN={disk.path_text(path)}"
+    assert listed(results)["stopped"].next_step == f"mountlab resume {disk.path_text(path)}"
     assert listed(results)["stopped"].status == "interrupted"
     a_run(derived, results / "logs", imported={"sweep": {}, "files": {}})
     assert listed(results)["logs"].status == "imported"

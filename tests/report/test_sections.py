@@ -309,7 +309,7 @@ def test_parameters_are_the_yaml_that_was_resolved_beside_the_command_that_runs_
     shown = sections.parameters(run)._repr_html_()
     inner = unescape(shown[shown.index("<code>") + 6 : shown.index("</code>")])
     assert yaml.safe_load(inner) == run.info.parameters
-    assert repr(sections.reproduce(RUN)) == "make run SWEEP=params/sweeps/ramdisk.yml BOX=local"
+    assert repr(sections.reproduce(RUN)) == "mountlab run params/sweeps/ramdisk.yml --box local"
 
 
 # --- what could not be checked ----------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def test_a_stopped_report_says_how_to_go_on_and_leaves_nothing(
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, said
-    assert f"make report RUN={run}" in said
+    assert f"mountlab report {run}" in said
     assert "stopped; no report is written, and all measurements are kept" in said
     assert left(run) == []
 
@@ -151,7 +151,7 @@ def test_it_is_said_wherever_a_report_is_written(
     if verb == "finish":
         monkeypatch.setattr(workflow, "resume", lambda run, **_: run)
     assert __main__.main(["resume" if verb == "finish" else verb, str(path)]) == 130
-    assert f"write its report with: make report RUN={path}" in capsys.readouterr().err
+    assert f"write its report with: mountlab report {path}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("status", "verb"), [("complete", "report"), ("interrupted", "resume")])

@@ -198,7 +198,7 @@ def test_an_error_of_the_disk_at_any_call_ends_the_run_with_what_to_do_and_loses
         else:
             assert said.got == os.strerror(error)
             in_the_middle = "begun" in recorded and IDS[-1] not in recorded
-            assert ("make resume RUN=" in said.next_step) == in_the_middle
+            assert ("mountlab resume " in said.next_step) == in_the_middle
         check(results, recorded)
 
 

@@ -99,7 +99,7 @@ def test_a_path_to_elsewhere_is_no_name(results: Path, tmp_path: Path) -> None:
 def test_without_a_run_the_latest_says_how_to_make_one(results: Path) -> None:
     with pytest.raises(StoreError, match="there is no run yet") as caught:
         run_path("latest")
-    assert caught.value.next_step == "make demo"
+    assert caught.value.next_step == "mountlab demo"
 
 
 def test_a_run_that_cannot_be_read_hides_no_other(results: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_trial_whose_raw_files_could_not_be_kept_is_not_in_the_journal(
         writer.record(ok(the_plan().trials[0]), {"stdout": b"x"})
     assert caught.value.what == "what is measured cannot be written any more: the run stops, 0 trials are kept"
     assert caught.value.got == "No space left on device"
-    assert caught.value.next_step == f"make room on the disk; then: make resume RUN={writer.path}"
+    assert caught.value.next_step == f"make room on the disk; then: mountlab resume {writer.path}"
     assert not writer.has("t0001")
     assert not (writer.path / "raw" / "t0001").exists()
     assert read_journal(writer.path) == []
@@ -248,7 +248,7 @@ def test_a_new_run_says_what_will_run_and_how_to_run_it_again(results_dir: Path)
     assert all((info.created_at, info.facts, info.versions, info.mountlab_version, info.has_checksums))
     assert info.order == [trial.trial_id for trial in the_plan().trials]
     assert info.parameters == info.first_parameters == RESOLVED.parameters
-    assert "sweep.yml BOX=local" in info.command
+    assert "sweep.yml --box local" in info.command
     assert "seed=7" in info.command
     assert load_sweep(writer.path / "sweep.yml").sweep == RESOLVED.sweep
     assert read_sweep(writer.path).sweep == RESOLVED.sweep
@@ -374,7 +374,7 @@ def test_a_run_file_that_is_not_ours_is_an_error(text: str, what: str, results_d
 def test_a_run_without_trials_says_how_to_go_on(results_dir: Path) -> None:
     with pytest.raises(StoreError, match="the run holds no trials yet") as caught:
         load_run(create(results_dir).path)
-    assert caught.value.next_step.startswith("make resume RUN=")
+    assert caught.value.next_step.startswith("mountlab resume ")
 
 
 def test_an_absent_sweep_file_names_those_that_are_there() -> None:

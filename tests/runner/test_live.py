@@ -337,9 +337,9 @@ def test_caveats_are_read_after_counted_blocks_only(writer: RunWriter, monkeypat
 
 def test_a_stop_is_shown_without_a_traceback() -> None:
     """The way to go on in a shell is for a shell, and that in Python for a notebook: nobody is told two."""
-    stopped = Interrupted("go on with: make resume RUN=results/x", in_python=live_view.resume_line("results/x"))
+    stopped = Interrupted("go on with: mountlab resume results/x", in_python=live_view.resume_line("results/x"))
     assert isinstance(stopped, KeyboardInterrupt)
-    assert stopped.args == ("go on with: make resume RUN=results/x",)
+    assert stopped.args == ("go on with: mountlab resume results/x",)
     assert stopped._render_traceback_() == [
         "Stopped; everything on the box is undone, and all measurements are kept. To go on:",
         'run_path = mountlab.resume("results/x")',

@@ -489,5 +489,5 @@ def _info(hostile: str) -> RunInfo:
         git_commit="0123abc",
         seed=7,
         parameters={"question": f"How much faster? {hostile}".strip(), "design": {"repeats": 5}},
-        command=f"make run SWEEP=params/sweeps/ramdisk.yml BOX=local {hostile}".strip(),
+        command=f"mountlab run params/sweeps/ramdisk.yml --box local {hostile}".strip(),
     )

@@ -76,7 +76,7 @@ def test_what_touches_a_file_is_seen(tmp_path: Path) -> None:
 
 
 def planned(resolved: Resolved) -> Plan:
-    """As `make plan` does, on a box that has all that the sweep names."""
+    """As `mountlab plan` does, on a box that has all that the sweep names."""
     programs = {**FACTS.programs.installed, **{each.name: {} for each in needed_programs(resolved.sweep)}}
     facts = known(
         FACTS,

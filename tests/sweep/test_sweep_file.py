@@ -816,3 +816,10 @@ def test_an_override_that_nobody_knows_is_no_fault_of_the_file(key: str, meant: 
     assert caught.value.where == f"override {key}"
     assert f"did you mean '{meant}'?" in str(caught.value)
     assert {"repeats", "filesystems"} <= set(caught.value.allowed.split(", "))
+
+
+@pytest.mark.parametrize(("key", "option"), [("runtime", "runtime"), ("run_time", "runtime"), ("bs", "bs")])
+def test_an_override_of_an_option_says_where_options_stand(key: str, option: str) -> None:
+    with pytest.raises(ParameterError, match="unknown key") as caught:
+        resolve({"name": "x"}, where="x.yml", overrides={key: "5s"})
+    assert caught.value.next_step == f"it is an option of a workload: -p workloads.NAME.{option}=VALUE"

@@ -105,6 +105,23 @@ def test_shortened_names_do_not_slip_past_the_reserved_ones(option: str, whole: 
     assert error.next_step == f"write {whole}"
 
 
+@pytest.mark.parametrize(
+    ("option", "next_step"),
+    [
+        ("run_time", "write runtime"), ("num_jobs", "write numjobs"), ("time__based", "write time_based"),
+        ("block_size", "write bs"), ("read_write", "write rw"), ("rand_seed", "write randseed"),
+        ("file_size", "the plan could not tell how much space it takes: give size and numjobs"),
+    ],
+)  # fmt: skip
+def test_an_underscore_too_many_is_refused_without_a_box(option: str, next_step: str) -> None:
+    """Trap: only the box's fio refused it, after `sweep check` had called the sweep valid."""
+    with pytest.raises(ParameterError) as caught:
+        Fio().check(workload(**{option: 1}).options, where="s.yml: workloads.w")
+    error = caught.value
+    assert (error.what, error.where, error.got) == ("fio has no such option", f"s.yml: workloads.w.{option}", option)
+    assert error.next_step == next_step
+
+
 @every_row(("name", "value"), [("ioengine", "external:/x.so"), ("Direct", 1), ("out-put", "x"), ("a b", 1), ("--x", 1)])
 def test_what_is_not_an_option_of_fios_own_is_refused(name: str, value: Scalar) -> None:
     with pytest.raises(ParameterError, match="not an option that can be given to fio") as caught:

@@ -193,7 +193,7 @@ def newest_batch(results: Path = RESULTS) -> Path:
     batches = [file.parent for file in results.glob("batch-*/batch.json")]
     if not batches:
         what = f"there is no batch below {disk.path_text(results)}/; name one in `batch`"
-        raise StoreError(what, where=disk.path_text(results), next_step="make batch BATCH=params/batches/studies.yml")
+        raise StoreError(what, where=disk.path_text(results), next_step="mountlab batch studies")
     return max(batches, key=lambda path: str(_read_document(path).get("created_at", "")))
 
 

@@ -132,7 +132,7 @@ OF_SEVERAL_RUNS: dict[str, CaveatKind] = {
         "One of the runs is imported."),
     "unfinished": CaveatKind(
         "warning", "One of them is not complete: its figures are of the trials so far.",
-        "Go on with `make resume`.",
+        "Go on with `mountlab resume`.",
         "One of the runs is not complete."),
 }  # fmt: skip
 """Code of a caveat to its text about compared runs: analysis.compare.caveats raises them."""

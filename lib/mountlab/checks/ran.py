@@ -225,7 +225,7 @@ CHECKS = (
     Check(
         "failed-trials",
         failed_trials,
-        "Read the reason beside it; mend the cause, then `make resume` or run again.",
+        "Read the reason beside it; mend the cause, then `mountlab resume` or run again.",
         severities=("error", "warning"),
     ),
     Check(

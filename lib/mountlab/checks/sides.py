@@ -235,7 +235,7 @@ def made_once(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
             f"{', '.join(made)}: made once for all blocks (fresh_filesystem: never). How one making of a file system "
             "differs from the next (its place on the device, what was allocated where) is then part of every ratio "
             "between file systems, and of no interval: more blocks do not help. A small difference may be one of two "
-            "makings. Set fresh_filesystem: block; `make plan` tells what that costs."
+            "makings. Set fresh_filesystem: block; `mountlab plan` tells what that costs."
         )
 
 

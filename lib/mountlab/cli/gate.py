@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, json_text, refuse_runs_differ, run_of, runs_differ_option, say, verb
+from mountlab.cli.shared import (
+    PERCENT,
+    RUN,
+    Arguments,
+    json_text,
+    refuse_runs_differ,
+    run_of,
+    runs_differ_option,
+    say,
+    verb,
+)
 from mountlab.core import disk
 
 
@@ -31,7 +41,12 @@ def add(verbs: Any) -> None:
         metavar="METRIC",
         help="judge this one, as often as you like (default: those that the answer of the run is about)",
     )
-    gate.add_argument("--worse-than", default="5%", metavar="PERCENT", help="how much worse does not matter")
+    gate.add_argument(
+        "--worse-than",
+        default="5%",
+        metavar="PERCENT",
+        help=f"how much worse does not matter; {PERCENT}",
+    )
     gate.add_argument(
         "--looks",
         choices=["any", "once"],
@@ -52,7 +67,7 @@ def _gate(arguments: Arguments) -> int:
     from mountlab.results import earlier, store
     from mountlab.sweep.validated import check_choices
 
-    margin = parse_percent(arguments.worse_than, where="--worse-than")
+    margin = parse_percent(arguments.worse_than, where="--worse-than", bare=True)
     change = [store.load_run(run_of(path)) for path in arguments.runs]
     baseline = [store.load_run(run_of(path)) for path in arguments.against]
     own_metrics = [name for run in baseline for name in run.sweep.own_metrics]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from argparse import SUPPRESS
+from typing import Any
 
 from mountlab.cli.shared import Arguments, json_text, results_option, say, show_csv, verb
 from mountlab.core import disk
 
-if TYPE_CHECKING:
-    pass
-
 
 def add(verbs: Any) -> None:
     history = verb(verbs, "history", _history, "how figures went over dates and kernels, and where a level changed")
+    # Without a default it leaves --sweep as it is.
+    history.add_argument("sweep", nargs="?", default=SUPPRESS, help="the name of one sweep, as --sweep")
     for name, text in (
         ("sweep", "the name of one sweep"),
         ("box", "the name of one box"),

@@ -18,6 +18,7 @@ from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
 RUN = "a run: its directory, its id, the name of its sweep (the newest run of it), latest or interrupted"
+PERCENT = "10%%, 10 and 0.1 are the same; without %% 1 is 1%%, and 0.5 is 50%%"
 SWEEP = "a name of params/sweeps, such as ramdisk, or a file"
 
 
@@ -111,7 +112,7 @@ def runs_differ_option(parser: argparse.ArgumentParser) -> None:
         "--runs-differ",
         metavar="PERCENT",
         help="by how much two runs of the same thing differ on this box, as a standard deviation (default: what 5 "
-        "earlier runs or more tell, else 5%%)",
+        f"earlier runs or more tell, else 5%%). {PERCENT}",
     )
 
 
@@ -183,7 +184,7 @@ def reporting(path: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         run = disk.path_text(path)
         raise Interrupted(
-            f"write its report with: make report RUN={run}",
+            f"write its report with: mountlab report {run}",
             in_python=report_line(run),
             what="stopped; no report is written, and all measurements are kept",
         ) from None

@@ -299,7 +299,28 @@ def in_one_line(text: str) -> str:
 
 
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
-    """Return 'did you mean X?' for the nearest allowed word, whatever its case, or '' where none is near."""
-    words = {word.casefold(): word for word in allowed}
-    near = difflib.get_close_matches(got.casefold(), words, n=1)
-    return f"did you mean {words[near[0]]!r}?" if near else ""
+    """Return 'did you mean X?' for the nearest allowed word, whatever its case, or '' where none is near. A word of the
+    same letters is nearest, as 'runtime' to 'run_time'; then one that shares a part and whose others `got` shortens, as
+    'write_bandwidth' to 'write_bw'. One that `got` shortens altogether is the last."""
+    words, wrong = {word.casefold(): word for word in allowed}, got.casefold()
+    same = [word for word in words if re.sub("[_-]", "", word) == re.sub("[_-]", "", wrong)]
+    short = [word for word in words if _shortens(_parts(wrong), _parts(word))]
+    partly = [word for word in short if {*_parts(wrong)} & {*_parts(word)}]
+    near = same or partly or difflib.get_close_matches(wrong, words, n=1) or short
+    best = difflib.get_close_matches(wrong, near, n=1, cutoff=0.0)
+    return f"did you mean {words[best[0]]!r}?" if best else ""
+
+
+def _parts(name: str) -> list[str]:
+    return re.split("[_-]", name)
+
+
+def _shortens(parts: Sequence[str], whole: Sequence[str]) -> bool:
+    """Return whether each part is one of the whole or one with letters left out, in order and from the first on."""
+    rest = iter(whole)
+    return _leaves_out(parts[0], whole[0]) and all(any(_leaves_out(part, full) for full in rest) for part in parts)
+
+
+def _leaves_out(short: str, full: str) -> bool:
+    letters = iter(full)
+    return short == full or (len(short) > 1 and short[0] == full[:1] and all(letter in letters for letter in short))

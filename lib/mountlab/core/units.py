@@ -34,6 +34,7 @@ PercentText = Annotated[str, "a share, such as `3%`"]
 _KERNEL_SIZE = re.compile(r"(0x[0-9a-f]+|\d+)([kmgtp]?)(?:(?<=[kmgtp])iB)?\Z", re.IGNORECASE)
 _KERNEL_UNITS = {unit: 1024**power for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*\Z")
+_FROM_ONE = re.compile(r"\s*(0|[1-9]\d*(\.\d+)?)\s*\Z")
 _BELOW_ONE = re.compile(r"\s*0?\.\d+\s*\Z")
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
 
@@ -96,21 +97,21 @@ def parse_seconds(text: object, *, where: str = "") -> float:
     return float(_parse(text, TIME_UNITS, "'60s'", where))
 
 
-def parse_percent(text: object, *, where: str = "") -> float:
-    """Return the share in '3%', '2.5 %', '0.03' or 0.03: 0.03, 0.025, 0.03, 0.03. Raises ParameterError as parse_bytes
+def parse_percent(text: object, *, where: str = "", bare: bool = False) -> float:
+    """Return the share in '3%', '2.5 %', '0.03' or 0.03: 0.03, 0.025, 0.03, 0.03. `bare`: of a command line, where a
+    number from 1 on is a percentage without its sign: '10' is 0.1, '1' is 0.01. Raises ParameterError as parse_bytes
     does."""
-    share = as_share(text)
+    share = as_share(f"{text}%" if bare and _FROM_ONE.match(str(text)) else text)
     share = float(share) if isinstance(share, str) and _BELOW_ONE.match(share) else share
     if not isinstance(share, float) or not 0 <= share < math.inf:
         negative = _is_negative(str(text))
+        meant = "a percentage from 1 on, and a share below 1" if bare else "a share below 1"
         raise ParameterError(
             "a share below zero" if negative else "a percentage is needed",
             where=where,
             got=f"{text!r} ({type(text).__name__})",
-            allowed="a share such as '3%' or 0.03",
-            next_step=_NOT_NEGATIVE
-            if negative
-            else "write the number and the sign %: a number without it is a share below 1",
+            allowed="10%, 10 or 0.1, which are the same" if bare else "a share such as '3%' or 0.03",
+            next_step=_NOT_NEGATIVE if negative else f"write the number and the sign %: a number without it is {meant}",
         )
     return share
 

@@ -94,7 +94,7 @@ class RunBrowser:
         if chosen is not None and not any(entry.path == chosen for entry in self.entries):
             self.entries.append(_entry(chosen, read_info(chosen)))
         if not self.entries:
-            raise StoreError("there is no run yet", where=disk.path_text(results), next_step="make demo")
+            raise StoreError("there is no run yet", where=disk.path_text(results), next_step="mountlab demo")
         self.chosen = next((entry for entry in self.entries if entry.path == chosen), self.entries[0])
         self._widget = self._widgets() if person_is_there() else None
 

@@ -198,7 +198,7 @@ def execute(
             "the notebook did not come to its end",
             where=disk.path_text(notebook),
             got=str(error),
-            next_step="run it in JupyterLab; of a run, `make resume` does what is left",
+            next_step="run it in JupyterLab; of a run, `mountlab resume` does what is left",
         ) from error
     unfinished.replace(executed)
 

@@ -76,7 +76,7 @@ def body(entries: Sequence[IndexEntry]) -> Html:
     """Return the page between its header and its end: the newest first, with filters where a script may run."""
     title = html.heading("What was measured, and what it said", level=1)
     if not entries:
-        return html.joined(title, html.paragraph("Nothing was measured yet. make demo does, in two minutes."))
+        return html.joined(title, html.paragraph("Nothing was measured yet. mountlab demo does, in two minutes."))
     rows = [_row(entry) for entry in sorted(entries, key=lambda entry: (entry.created_at, entry.path), reverse=True)]
     counts = Counter(entry.kind for entry in entries if not entry.problem)
     present = ((counts[kind], kind, plural) for kind, plural in KINDS.items() if counts[kind])

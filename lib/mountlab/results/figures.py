@@ -63,7 +63,7 @@ def read_figures(
     trials = without_excluded(path, outcomes)
     if not trials:
         raise StoreError(
-            "the run holds no trials yet", where=path_text(path), next_step=f"make resume RUN={path_text(path)}"
+            "the run holds no trials yet", where=path_text(path), next_step=f"mountlab resume {path_text(path)}"
         )
     if not as_it_is:
         problems, expected = altered_raw(path, sweep, journal, trials), "the files that Mountlab wrote"

@@ -52,7 +52,7 @@ def _newest(runs: list[tuple[Path, RunInfo]], name: str, results: Path) -> Path:
     """Return the newest run, or the newest that was stopped. Raises StoreError where there is none."""
     candidates = [path for path, info in runs if name in (LATEST, info.status)]
     if not candidates:
-        kind, next_step = ("", "make demo") if name == LATEST else ("interrupted ", "name the run to resume")
+        kind, next_step = ("", "mountlab demo") if name == LATEST else ("interrupted ", "name the run to resume")
         raise StoreError(f"there is no {kind}run yet", where=path_text(results), got=name, next_step=next_step)
     return candidates[0]
 

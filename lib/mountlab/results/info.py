@@ -49,7 +49,7 @@ def read_info(path: Path) -> RunInfo:
     if info.imported is not None:
         command = f"mountlab reparse {path_text(path.resolve())}  # from the imported logs"
     else:
-        command = f'make run SWEEP={path_text(path.resolve())}/sweep.yml BOX={info.box_name} ARGS="-p seed={info.seed}"'
+        command = f"mountlab run {path_text(path.resolve())}/sweep.yml --box {info.box_name} -p seed={info.seed}"
     return replace(info, status=status, command=command)
 
 

@@ -93,7 +93,7 @@ def _of_run(path: Path, name: str, *, has_page: bool) -> IndexEntry:
     altered.refuse_altered(path, info)
     comparisons = _rows(path, "comparisons.csv")
     verb = "resume" if comparisons is None and info.status != "complete" else "report"
-    page = {"page": PAGE} if has_page else {"next_step": f"make {verb} RUN={disk.path_text(path)}"}
+    page = {"page": PAGE} if has_page else {"next_step": f"mountlab {verb} {disk.path_text(path)}"}
     return entry_of_run(name, info, comparisons, _rows(path, "caveats.csv") or (), **page)
 
 

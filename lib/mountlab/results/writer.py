@@ -148,7 +148,7 @@ class RunWriter:
                 f"what is measured cannot be written any more: the run stops, {state}",
                 where=error.where,
                 got=error.got,
-                next_step=f"{error.next_step}; then: make resume RUN={disk.path_text(self.path)}",
+                next_step=f"{error.next_step}; then: mountlab resume {disk.path_text(self.path)}",
             ) from error
 
     def recorded_trials(self) -> list[Trial]:

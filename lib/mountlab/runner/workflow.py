@@ -79,7 +79,7 @@ def resume(path: Path | str, *, measured: Callable[[], object] | None = None) ->
         problem, command = "a run by hand has nothing that waits to be run", f"mountlab run {where}/sweep.yml"
         raise StoreError(problem, where=where, next_step=f"open the box again, or: {command}")
     if info.status == "complete":
-        raise StoreError("the run is complete", where=where, next_step=f"make report RUN={where}")
+        raise StoreError("the run is complete", where=where, next_step=f"mountlab report {where}")
     with held_run(path), planned_again(path, info, resolved, take=True) as session:
         keep_sweep(path, resolved)
         return measure(session, RunWriter(path), measured)
@@ -235,8 +235,8 @@ def measure(session: Session, writer: RunWriter, measured: Callable[[], object] 
     except KeyboardInterrupt:  # while it ended: its figures are not derived, or its status is not written
         run = disk.path_text(writer.path)
         if read_record(writer.path)["status"] == "complete":
-            raise Interrupted(f"write its report with: make report RUN={run}", in_python=report_line(run)) from None
-        raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+            raise Interrupted(f"write its report with: mountlab report {run}", in_python=report_line(run)) from None
+        raise Interrupted(f"go on with: mountlab resume {run}", in_python=resume_line(run)) from None
 
 
 def _measure_and_finish(session: Session, writer: RunWriter, measured: Callable[[], object] | None) -> Path:
@@ -255,8 +255,8 @@ def _measure_and_finish(session: Session, writer: RunWriter, measured: Callable[
         except KeyboardInterrupt:
             if not progress.stopped:
                 run = disk.path_text(writer.path)
-                raise Interrupted(f"go on with: make resume RUN={run}", in_python=resume_line(run)) from None
+                raise Interrupted(f"go on with: mountlab resume {run}", in_python=resume_line(run)) from None
         except BoxLost as error:
-            error.next_step = f"when the box is back: make resume RUN={disk.path_text(writer.path)}"
+            error.next_step = f"when the box is back: mountlab resume {disk.path_text(writer.path)}"
             raise
     return writer.path

@@ -124,7 +124,7 @@ def _check_rights(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
             where=f"box {box.name}, user {facts.rights.user}",
             got="a container without CAP_SYS_ADMIN: not even root may mount",
             allowed="a container with it (`--privileged`), or the host itself; file systems of type dir need no mount",
-            next_step="measure directories instead (type: dir), or run `make demo`, which does so by itself",
+            next_step="measure directories instead (type: dir), or run `mountlab demo`, which does so by itself",
         )
     if reasons and facts.rights.level == "helper":
         raise PlanError(
@@ -139,7 +139,7 @@ def _check_rights(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
             where=f"box {box.name}, user {facts.rights.user}",
             got="neither root nor password-less sudo",
             allowed="root or password-less sudo; file systems of type dir need neither",
-            next_step="allow one of them, measure directories instead (type: dir), or run `make demo`, which does "
+            next_step="allow one of them, measure directories instead (type: dir), or run `mountlab demo`, which does "
             "so by itself",
         )
 

@@ -185,7 +185,11 @@ def _set(merged: Raw, dotted: str, value: Any) -> None:
     if path[0] in DesignFile.model_fields:
         path = ["design", *path]
     elif path[0] not in SWEEP_KEYS:
-        raise unknown_key(path[0], [*DesignFile.model_fields, *SWEEP_KEYS], where=f"override {dotted}", what="key")
+        error = unknown_key(path[0], [*DesignFile.model_fields, *SWEEP_KEYS], where=f"override {dotted}", what="key")
+        options = dict.fromkeys(option for tool in TOOLS.own.values() for option in tool.options)
+        if spelled := [option for option in options if option.replace("_", "") == path[0].replace("_", "")]:
+            error.next_step = f"it is an option of a workload: -p workloads.NAME.{spelled[0]}=VALUE"
+        raise error
     target = merged
     for part in path[:-1]:
         if not isinstance(target.get(part, {}), (dict, type(None))):

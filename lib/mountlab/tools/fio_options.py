@@ -315,16 +315,20 @@ def _check_name(name: str, value: Scalar, where: str) -> None:
 
 
 def _check_whole(name: str, where: str) -> None:
-    """fio takes shortened names: exec_pre runs a command as exec_prerun does. Only whole names pass."""
-    names = (*OPTIONS, *RESERVED, *_WHOLE)
+    """fio takes shortened names: exec_pre runs a command as exec_prerun does. Only whole names pass, and none that
+    differs from one only in its underscores."""
+    names = (*OPTIONS, *RESERVED, *_WHOLE, *_NUMBERS)
+    if name in names:
+        return
     longer = [other for other in names if other.startswith(name)]
-    if name not in names and longer:
+    same = [other for other in names if other.replace("_", "") == name.replace("_", "")]
+    if longer or same:
         raise ParameterError(
-            "a shortened option of fio's",
+            "a shortened option of fio's" if longer else "fio has no such option",
             where=where,
             got=name,
             allowed="whole names",
-            next_step=f"write {' or '.join(longer)}",
+            next_step=f"write {' or '.join(longer)}" if longer else RESERVED.get(same[0], f"write {same[0]}"),
         )
 
 

@@ -82,7 +82,7 @@ def _words(action: argparse.Action) -> str:
 def _allowed(action: argparse.Action) -> str:
     choices = f"one of {codes(action.choices)}" if action.choices else ""
     default = "" if action.default in (None, False, [], argparse.SUPPRESS) else f"default {code(action.default)}"
-    return "; ".join(part for part in (one_line(action.help or ""), choices, default) if part)
+    return "; ".join(part for part in (one_line((action.help or "").replace("%%", "%")), choices, default) if part)
 
 
 def runs_page(columns: Columns) -> str:

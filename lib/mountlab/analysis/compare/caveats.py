@@ -187,7 +187,7 @@ def caveats_of(name: str, run: ComparedRun, cells: Sequence[Cell]) -> Iterator[C
         yield of_run(
             "unfinished",
             "warning",
-            f"{name} is {run.info.status}: its figures are of the trials so far. Go on with make resume.",
+            f"{name} is {run.info.status}: its figures are of the trials so far. Go on with `mountlab resume`.",
         )
     subjects = {"cell": {cell.id for cell in cells}, "filesystem": {cell.filesystem.name for cell in cells}}
     for caveat in run.caveats:

@@ -72,7 +72,7 @@ class RunsDiffer:
         runs of. Raises ParameterError for what is no share of 0 to 100 %."""
         if stated is None:
             return cls(measured={run: dict(_spreads(figures)) for run, figures in earlier.items()})
-        share = parse_percent(stated, where=WHERE)
+        share = parse_percent(stated, where=WHERE, bare=True)
         if not 0 <= share <= 1:
             raise ParameterError("runs cannot differ by so much", where=WHERE, got=stated, allowed="0% to 100%")
         return cls(share)
