@@ -102,6 +102,8 @@ def test_check_says_what_would_be_measured(params: Path, capsys: pytest.CaptureF
         (["tinny"], "did you mean 'tiny'?"),
         (["tiny", "-p", "published=[absent]"], "no such file of published figures"),
         (["tiny", "-p", "repeats=0"], "design.repeats"),
+        (["tiny", "-p", "workloads.read.size=65MiB"], "too large: read rw=read writes 65.0 MiB"),
+        (["tiny", "-p", "filesystems.a={type: dir, path: /dev/sdb}"], "below /dev only /dev/shm"),
     ],
 )
 def test_check_refuses_what_a_run_would_refuse(
@@ -109,6 +111,32 @@ def test_check_refuses_what_a_run_would_refuse(
 ) -> None:
     assert main(["sweep", "check", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["-p", "filesystems.b={type: ext4, image: 64MiB, options: [noatme]}"],
+            "foreseen     b: noatme: warning: no kernel documents it (Documentation/admin-guide/ext4.rst, mount(8)), "
+            "and ext4 will probably refuse the mount; did you mean 'noatime'?",
+        ),
+        (
+            ["-p", "filesystems.a.options=[noatme]"],
+            "foreseen     a: noatme: warning: it is probably mistyped; did you mean 'noatime'?",
+        ),
+        (["-p", "repeats=3"], "caveats      warning: too few: n = 3: too few."),
+        (
+            ["-p", "filesystems.a={type: xfs, device: disk}"],
+            "box          local (params/boxes/local.yml lists no scratch device disk)",
+        ),
+    ],
+)
+def test_check_says_what_a_plan_foresees_without_a_box(
+    arguments: list[str], line: str, params: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", "check", "tiny", *arguments]) == 0
+    assert any(shown.startswith(line) for shown in capsys.readouterr().out.splitlines())
 
 
 JOB_FILE = """\

@@ -248,6 +248,17 @@ def test_an_ext4_option_that_no_kernel_documents_is_foreseen(option: str, near: 
     assert (f"did you mean '{near}'?" in said[1]) if near else ("did you mean" not in said[1])
 
 
+@every_row(("option", "near"), [("noatme", "noatime"), ("relatme", "relatime"), ("lazytimes", "lazytime")])
+def test_an_option_next_to_one_of_any_mount_is_foreseen(option: str, near: str) -> None:
+    """Trap: on file systems without a list of their options nothing was said before the mount failed."""
+    assert undocumented("xfs", [option]) == {option: f"warning: it is probably mistyped; did you mean '{near}'?"}
+
+
+@every_row("option", ["noatime", "async", "noquota", "nodatacow", "noac", "nolock", "nobarrier", "inode32", "noswap"])
+def test_an_option_of_its_own_is_not_called_mistyped(option: str) -> None:
+    assert undocumented("xfs", [option]) == {}
+
+
 @pytest.mark.slow
 def test_no_option_of_the_published_sweeps_is_undocumented() -> None:
     for file in sorted((PARAMS / "sweeps").glob("*.yml")):

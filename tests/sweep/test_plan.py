@@ -14,7 +14,7 @@ from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import uuid_for
 from mountlab.sweep.clients import ClientMount, endpoints
-from mountlab.sweep.feasible import all_programs, check_feasible, needed_programs, without_rights
+from mountlab.sweep.feasible import all_programs, check_feasible, check_without_box, needed_programs, without_rights
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planner import make_plan
 from mountlab.tools import TOOLS
@@ -206,6 +206,38 @@ def test_file_systems_that_last_for_the_whole_run_need_their_room_together(
     error = refusal(filesystems={"a": entry, "b": entry}, design={"fresh_filesystem": "never"})
     assert (error.what, error.where) == (what, "design.fresh_filesystem: never")
     assert error.allowed.startswith(allowed)
+
+
+LONG = {**DD_WRITE, "count": 65}
+LASTING = {"fresh_filesystem": "never"}
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"workloads": {"w": LONG}}, "too large: w writes 65.0 MiB"),
+        ({"filesystems": {"e": EXT4}, "workloads": {"w": {**DD_WRITE, "count": 128}}}, "too large: w writes 128 MiB"),
+        (
+            {"filesystems": {name: {"type": "ext4", "device": "data"} for name in "ab"}, "design": LASTING},
+            "a device cannot hold two file systems at the same time",
+        ),
+        ({"design": {"strict": True}}, "what is planned cannot be trusted"),
+    ],
+    ids=["larger than a tmpfs", "larger than an image", "one device twice", "strict"],
+)
+def test_what_no_box_can_do_is_refused_without_one_in_the_words_of_a_plan(more: dict[str, Any], what: str) -> None:
+    """Trap: `sweep check` called it valid, and `plan` refused it."""
+    with pytest.raises(PlanError) as caught:
+        check_without_box(sweep(**more).sweep)
+    assert caught.value.what == what
+    assert str(caught.value) == str(refusal(**more))
+
+
+@pytest.mark.parametrize(
+    "entry", [{"type": "dir"}, {"type": "ext4", "image": "11GiB"}, {"type": "ramfs", "size": "9GiB"}]
+)
+def test_what_only_a_box_can_tell_is_not_refused_without_one(entry: dict[str, Any]) -> None:
+    check_without_box(sweep(filesystems={"f": entry}, workloads={"w": LONG}).sweep)
 
 
 def test_what_a_plan_refuses_is_never_planned() -> None:

@@ -481,6 +481,12 @@ def test_options_that_make_no_sense_together_are_refused(entry: dict[str, Any], 
         ({**EXT4, "image_dir": "/"}, "not a directory that can be measured", ".image_dir", "'/'"),
         ({"type": "ext4", "image": "1g"}, "a number with its unit is needed", ".image", "'1g' (str)"),
         ({"type": "dir", "path": "/"}, "not a directory that can be measured", ".path", "'/'"),
+        ({"type": "dir", "path": "/srv/"}, "not a directory that can be measured", ".path", "'/srv/'"),
+        ({"type": "dir", "path": "/dev/sdb"}, "not a directory that can be measured", ".path", "'/dev/sdb'"),
+        ({"type": "dir", "path": "/dev/shmx"}, "not a directory that can be measured", ".path", "'/dev/shmx'"),
+        ({"type": "bind", "path": "/sys"}, "not a directory that can be measured", ".path", "'/sys'"),
+        ({**EXT4, "image_dir": "/dev/disk/by-id/x"}, "not a directory that", ".image_dir", "'/dev/disk/by-id/x'"),
+        ({"type": "xfs", "device": "/dev/sdb"}, "a sweep knows a scratch device by its name", ".device", "'/dev/sdb'"),
         ({"type": "dir", "path": "relative/path"}, "not a directory that can be measured", ".path", "'relative/path'"),
         ({"type": "dir", "path": "/srv/../etc"}, "not a directory that can be measured", ".path", "'/srv/../etc'"),
         ({**TMPFS, "options": ["size=64g"]}, "the size is a key of its own", ".options", "size=64g"),
@@ -521,6 +527,25 @@ def test_a_memory_policy_may_have_a_blank_in_its_name(option: str) -> None:
     fs = read_filesystem("t", FilesystemFile(type="tmpfs", size="1GiB", options=[option]), "w")
     assert fs.options == (option,)
     assert split_options(f"noatime,{option},size=1m") == ["noatime", option, "size=1m"]
+
+
+@every_row("path", ["/srv", "/tmp", "/dev/shm", "/dev/shm/x", "/devices/x", "/mnt/disk", "/a.b/c"])
+def test_a_directory_may_lie_anywhere_below_the_root(path: str) -> None:
+    """Trap: /srv was refused, which many machines have for their data, and the error did not say why."""
+    assert read_filesystem("d", FilesystemFile(type="dir", path=path), "w").path == path
+    assert read_filesystem("e", FilesystemFile(type="ext4", image="1GiB", image_dir=path), "w").image_dir == path
+
+
+@every_row(
+    "entry",
+    [{"type": "dir", "path": "/dev/sdb"}, {**EXT4, "image_dir": "/proc"}, {"type": "xfs", "device": "/dev/sdb"}],
+)
+def test_a_device_in_the_place_of_a_directory_or_a_name_is_answered_with_the_way_to_measure_it(
+    entry: dict[str, Any],
+) -> None:
+    assert refused_fs(**entry).next_step == (
+        "a device is measured as {type: ext4, device: NAME}, after `mountlab box claim BOX DEVICE`"
+    )
 
 
 def test_a_file_system_is_read_whole() -> None:

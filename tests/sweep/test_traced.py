@@ -101,7 +101,7 @@ def test_the_plan_says_how_many_diagnostic_trials_there_are() -> None:
     assert "diagnostic   3 trials in 3 blocks after all others, traced and never counted: about" in plan_text(
         the_plan, ABLE
     )
-    assert "diagnostic   3: 1 cells x 3 blocks, never counted" in sweep_text(sweep(**EXPLAIN).sweep, known_boxes=[])
+    assert "diagnostic   3: 1 cells x 3 blocks, never counted" in sweep_text(sweep(**EXPLAIN).sweep, [])
     assert "diagnostic" not in plan_text(plan(ABLE), ABLE)
 
 

@@ -3,6 +3,7 @@ mistyped word."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 
@@ -35,7 +36,10 @@ _EXT_VALUES = {
          "init_itable", "auto_da_alloc"), _NUMBER,
     ),
 }  # fmt: skip
-_ALONE = frozenset((*_GENERIC_WORDS.split(), *_EXT_WORDS.split()))
+_GENERIC = tuple(_GENERIC_WORDS.split())
+_NEAR = 0.9
+"""How alike a word and its mistyped form are at least: 'noatime' and 'noatme' are at 0.92."""
+_ALONE = frozenset((*_GENERIC, *_EXT_WORDS.split()))
 _SUGGESTED = (
     *_ALONE,
     *(f"{name}={value}" for name, values in _EXT_VALUES.items() if "|" in values for value in values.split("|")),
@@ -44,11 +48,16 @@ SOURCE = "Documentation/admin-guide/ext4.rst, mount(8)"
 
 
 def undocumented(kind: str, words: Sequence[str]) -> dict[str, str]:
-    """Mount options of ext2, ext3 and ext4 that no kernel documents, each with what will become of it. Other file
-    systems have no list here."""
+    """Mount options that are probably mistyped, each with what will become of it: of ext2, ext3 and ext4 those that no
+    kernel documents. Of other file systems, which have no list here, those a letter or two from an option of any."""
     fates = {}
-    for word in words if kind in EXT else ():
+    for word in words:
         name, equals, value = word.partition("=")
+        if kind not in EXT:
+            near = word not in _GENERIC and difflib.get_close_matches(word, _GENERIC, n=1, cutoff=_NEAR)
+            if near:
+                fates[word] = f"warning: it is probably mistyped; {did_you_mean(word, near)}"
+            continue
         documented = re.fullmatch(_EXT_VALUES.get(name, "(?!)"), value) if equals else name in _ALONE
         if not documented:
             hint = did_you_mean(word, _SUGGESTED)

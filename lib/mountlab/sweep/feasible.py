@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mountlab.box.helper import not_permitted
@@ -75,11 +76,22 @@ def check_feasible(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     traced.check_traceable(sweep, box, facts)
     _check_sources(available, facts)
     _check_owners(available, box, facts)
-    for fs in available.filesystems:
-        _check_filesystem(fs, available, box, facts)
-    if sweep.design.fresh_filesystem == "never":
-        _check_together(available, facts)
+    _check_scratch(available, box)
+    _check_filesystems(available, facts)
     check_clients(available, box.name, facts)
+
+
+def check_without_box(sweep: Sweep) -> None:
+    """Raise PlanError for the first thing that no box can do, whatever its facts are."""
+    refuse_foreseen(sweep, BoxFacts())
+    _check_filesystems(sweep, BoxFacts())
+
+
+def _check_filesystems(sweep: Sweep, facts: BoxFacts) -> None:
+    for fs in sweep.filesystems:
+        _check_filesystem(fs, sweep, facts)
+    if sweep.design.fresh_filesystem == "never":
+        _check_together(sweep, facts)
 
 
 def _available(sweep: Sweep, facts: BoxFacts) -> Sweep:
@@ -165,7 +177,7 @@ def _how_to_get(missing: list[Program], box: Box, facts: BoxFacts) -> str:
     return "; ".join([*prepare, *hints])
 
 
-def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: BoxFacts) -> None:
+def _check_filesystem(fs: Filesystem, sweep: Sweep, facts: BoxFacts) -> None:
     where = f"filesystems.{fs.name}"
     backed = fs.over or fs
     images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
@@ -176,8 +188,6 @@ def _check_filesystem(fs: Filesystem, sweep: Sweep, box: Box, facts: BoxFacts) -
     key = "zram" if backed.zram_bytes else "image" if backed.image_bytes else "size"
     of_what = f"{MEMORY_SHARE:.0%} of the available memory"
     _check_size(key, _memory_of(backed, facts), _memory_room(facts), f"{where}.{key}", of_what)
-    for key, name in (("device", backed.device), ("journal_device", backed.journal_device)):
-        _check_scratch(backed, key, name, box, where)
     _check_workloads(fs, sweep, facts, where)
 
 
@@ -204,16 +214,22 @@ def _check_kernel(fs: Filesystem, facts: BoxFacts, where: str) -> None:
         raise PlanError("the kernel of the box has no zram", where=f"{where}.zram", got=f"Linux {facts.kernel.release}")
 
 
-def _check_scratch(fs: Filesystem, key: str, name: str | None, box: Box, where: str) -> None:
+def _check_scratch(sweep: Sweep, box: Box) -> None:
     devices = {scratch.name: scratch.device for scratch in box.scratch}
-    if name is None:
-        return
+    for fs in sweep.filesystems:
+        backed = fs.over or fs
+        for key, name in (("device", backed.device), ("journal_device", backed.journal_device)):
+            if name is not None:
+                _check_device(backed, f"filesystems.{fs.name}.{key}", name, devices, box)
+
+
+def _check_device(fs: Filesystem, where: str, name: str, devices: Mapping[str, str], box: Box) -> None:
     memory = fs.type == "pmfs"
     if name not in devices:
         example = f"{MEMORY}0x100000000" if memory else "/dev/disk/by-id/..."
         raise UnsafeError(
             "the box file lists no such scratch device",
-            where=f"{where}.{key}",
+            where=where,
             got=name,
             allowed=", ".join(devices) or "none is listed",
             next_step=f"params/boxes/{box.name}.yml: scratch: {{{name}: {example}}}",
@@ -221,7 +237,7 @@ def _check_scratch(fs: Filesystem, key: str, name: str | None, box: Box, where: 
     if devices[name].startswith(MEMORY) != memory:
         raise PlanError(
             f"{fs.type} cannot lie on this scratch device",
-            where=f"{where}.{key}",
+            where=where,
             got=f"{name}: {devices[name]}",
             allowed=f"{MEMORY}0x... for pmfs" if memory else "a block device; memory:0x... is for pmfs",
         )

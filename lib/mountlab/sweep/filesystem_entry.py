@@ -14,7 +14,11 @@ from mountlab.filesystems import FAMILIES
 from mountlab.sweep.validated import File, check_text
 
 BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
-"""A directory of the box that may be named: absolute, of two parts or more, in plain characters, none of them '..'."""
+"""A directory that a box file gives to Mountlab: absolute, of two parts or more, in plain characters, none '..'."""
+_MEASURED = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+)+\Z")
+"""A directory of the box that may be measured: the same, also of one part (/srv)."""
+_OF_THE_KERNEL = re.compile(r"/(dev(?!/shm(/|\Z))|proc|sys)(/|\Z)")
+"""Where no disk's or memory's files lie, but devices and what the kernel tells."""
 _NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move", "remount", "offset", "sizelimit",
                   "logdev", "rtdev", "device", "lowerdir", "upperdir", "workdir", "datadir", "physaddr", "init",
                   "helper", "uhelper", "encryption", "verity", "X-mount", "x-mount")  # fmt: skip
@@ -160,15 +164,30 @@ def _without_retired(entry: Any, where: str, *, kept: bool) -> Any:
 
 
 def _check_text(entry: FilesystemFile, where: str) -> None:
-    what, paths = "not a directory that can be measured", "an absolute path of two parts or more, in plain characters"
+    what, paths = (
+        "not a directory that can be measured",
+        "an absolute path such as /srv or /mnt/disk, in plain characters",
+    )
     for key in ("path", "image_dir"):
         path = getattr(entry, key)
-        if path not in (None, "/tmp"):  # noqa: S108  # of the box
-            check_text(path, BOX_PATH, what, f"{where}.{key}", paths)
+        if path is not None:
+            check_text(path, _MEASURED, what, f"{where}.{key}", paths)
+            if _OF_THE_KERNEL.match(path):
+                raise _no_place(what, path, f"{where}.{key}", "a directory with files; below /dev only /dev/shm")
+    for key in ("device", "journal_device"):
+        if (device := getattr(entry, key)) and device.startswith("/"):
+            what = "a sweep knows a scratch device by its name in the box file"
+            raise _no_place(what, device, f"{where}.{key}", f"a name below `scratch` there, such as {key}: disk")
     for key, (pattern, allowed) in _PATTERNS.items():
         text = getattr(entry, key)
         if text is not None:
             check_text(text, pattern, f"not a value for {key}", f"{where}.{key}", allowed)
+
+
+def _no_place(what: str, path: str, where: str, allowed: str) -> ParameterError:
+    """Return the error for a device where a directory or a name is needed, with the way to measure a device."""
+    next_step = "a device is measured as {type: ext4, device: NAME}, after `mountlab box claim BOX DEVICE`"
+    return ParameterError(what, where=where, got=repr(path), allowed=allowed, next_step=next_step)
 
 
 def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from mountlab import checks
 from mountlab.core import names, numbers, plugins
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.groups import by_key
-from mountlab.core.model import Filesystem, Search, Sweep, Until, Workload
+from mountlab.core.model import Box, Filesystem, Search, Sweep, Until, Workload
 from mountlab.core.numbers import duration_text, percent, rough_duration
 from mountlab.core.objectives import objective_text
 from mountlab.core.text import visible
@@ -43,7 +43,7 @@ def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, object]:
         "data": data_lines(plan.sweep.workloads),
         "fresh_more_s": round(plan.fresh_more_s, 1),
         "skipped": plan.skipped,
-        "foreseen": foreseen(plan, facts),
+        "foreseen": foreseen(plan.sweep, facts),
         "caveats": [asdict(caveat) for caveat in checks.foresee(plan.sweep, facts)],
         "directories": directories(plan),
         "devices": devices(plan, facts),
@@ -142,8 +142,8 @@ def _lines(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     yield from _labelled("directories", directories(plan) or ["nothing"])
     yield from _labelled("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()] or ["nothing"])
     yield from _labelled("left out", plan.sweep.left_out.values())
-    yield from _labelled("foreseen", foreseen(plan, facts))
-    yield from _labelled("caveats", _caveats(plan, facts))
+    yield from _labelled("foreseen", foreseen(plan.sweep, facts))
+    yield from _labelled("caveats", _caveats(plan.sweep, facts))
     yield from _commands(plan)
 
 
@@ -161,13 +161,23 @@ def _diagnostic_text(trials: int, plan: Plan) -> str:
     return f"{numbers.counted(trials, 'trial')} in {blocks} after all others, traced and never counted: about {took}"
 
 
-def sweep_text(sweep: Sweep, *, known_boxes: Iterable[str]) -> str:
-    """Format what a sweep would measure, as far as it is known without a box."""
-    return visible("\n".join(_sweep_lines(sweep, frozenset(known_boxes))))
+def sweep_text(sweep: Sweep, boxes: Iterable[Box]) -> str:
+    """Format what a sweep would measure, as far as it is known without a box. `boxes`: those of it that have a file."""
+    return visible("\n".join(_sweep_lines(sweep, {box.name: box for box in boxes})))
 
 
-def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
+def _missing(name: str, box: Box | None, devices: Iterable[str]) -> str:
+    """Return what is not there of a box: its file, or the scratch devices that the sweep names."""
+    if box is None:
+        return f" (there is no params/boxes/{name}.yml)"
+    absent = [device for device in devices if device not in {scratch.name for scratch in box.scratch}]
+    return f" (params/boxes/{name}.yml lists no scratch device {numbers.listed(absent)})" if absent else ""
+
+
+def _sweep_lines(sweep: Sweep, files: Mapping[str, Box]) -> Iterator[str]:
     design, cells = sweep.design, len(sweep.cells)
+    backed = [fs.over or fs for fs in sweep.filesystems]
+    devices = dict.fromkeys(name for fs in backed for name in (fs.device, fs.journal_device) if name)
     until, boxes = design.until, sweep.boxes or (sweep.box,)
     atmost = "at most " if sweep.decides else ""
     blocks = f"{until.min} to {until.max}" if until else f"{atmost}{design.repeats}"
@@ -175,7 +185,7 @@ def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
     yield ""
     yield from _labelled("sweep", [sweep.name])
     for name in dict.fromkeys((*boxes, *sweep.clients)):
-        missing = "" if name in known_boxes else f" (there is no params/boxes/{name}.yml)"
+        missing = _missing(name, files.get(name), devices if name in boxes else ())
         yield f"{'box' if name == boxes[0] else '':12} {name}{missing}"
     yield from _labelled("baseline", [sweep.baseline or "none: nothing is compared"])
     yield from _labelled("design", thinned(sweep))
@@ -186,6 +196,8 @@ def _sweep_lines(sweep: Sweep, known_boxes: frozenset[str]) -> Iterator[str]:
     yield from _labelled("blocks", ending_texts(sweep))
     yield from _labelled("data", data_lines(sweep.workloads))
     yield from _labelled("changed", remark_lines(sweep.workloads))
+    yield from _labelled("foreseen", foreseen(sweep, BoxFacts()))
+    yield from _labelled("caveats", _caveats(sweep, BoxFacts()))
     yield "\ncells (each workload on these file systems):"
     for label, names_of in by_key((cell.workload.label, cell.filesystem.name) for cell in sweep.cells).items():
         yield f"  {label}: {', '.join(names_of)}"
@@ -240,16 +252,16 @@ def _of_factorial(name: str, workloads: list[Workload]) -> str:
     return f"{name}: {len(workloads)} of the {whole} combinations of {factors}" if len(workloads) < whole else ""
 
 
-def foreseen(plan: Plan, facts: BoxFacts) -> list[str]:
+def foreseen(sweep: Sweep, facts: BoxFacts) -> list[str]:
     """Return options that are known beforehand not to be in effect as asked."""
-    by_name = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in plan.sweep.filesystems}
+    by_name = {fs.name: FAMILIES[fs.type].foreseen(fs, facts) for fs in sweep.filesystems}
     return [f"{name}: {option}: {text}" for name, options in by_name.items() for option, text in options.items()]
 
 
-def _caveats(plan: Plan, facts: BoxFacts) -> Iterator[str]:
+def _caveats(sweep: Sweep, facts: BoxFacts) -> Iterator[str]:
     """Return the caveats that are known before the run, worst first; those of several cells once."""
     subjects = by_key(
-        ((caveat.severity, caveat.code, caveat.message), caveat.subject) for caveat in checks.foresee(plan.sweep, facts)
+        ((caveat.severity, caveat.code, caveat.message), caveat.subject) for caveat in checks.foresee(sweep, facts)
     )
     for (severity, code, message), of in subjects.items():
         more = f" and {len(of) - 1} more" if len(of) > 1 else ""

@@ -15,11 +15,14 @@ def add(verbs: Any) -> None:
 
 def _check(arguments: Arguments) -> int:
     from mountlab.results import paths
+    from mountlab.sweep.feasible import check_without_box
     from mountlab.sweep.plan_text import sweep_text
 
     sweep = paths.load_sweep(arguments.sweep, overrides(arguments)).sweep
     paths.load_published(sweep.published)
-    print(sweep_text(sweep, known_boxes=paths.box_names()))
+    check_without_box(sweep)
+    boxes = {sweep.box, *sweep.boxes, *sweep.clients} & {*paths.box_names()}
+    print(sweep_text(sweep, map(paths.load_box, sorted(boxes))))
     print(
         f"\nThe sweep is valid. Next: mountlab plan {arguments.sweep}, which connects to the box and changes nothing."
     )
