@@ -119,10 +119,13 @@ import fabric, ipykernel.kernelapp, ipywidgets, matplotlib.pyplot, nbconvert, pa
 import pyarrow.parquet, pydantic, scipy.stats, seaborn, tqdm.auto, yaml' || die "the packages are installed but do not load" "next:  see above for the one at fault"
 }
 
-# In JupyterLab the kernel has a name that no other environment's has.
+# In JupyterLab the kernel has a name that no other environment's has. It does not warn on the terminal, before a notebook of
+# papermill, that its TCP is not encrypted: that is a port of 127.0.0.1, to which only root of this machine could listen.
 name_kernel() {
     "$venv/bin/python" -m ipykernel install --sys-prefix --frozen_modules --name python3 --display-name 'Mountlab (.venv)' >/dev/null ||
         die "the kernel for JupyterLab could not be installed" "next:  see above"
+    mkdir -p "$venv/etc/ipython"
+    echo "c.IPKernelApp.log_level = 'ERROR'" >"$venv/etc/ipython/ipython_kernel_config.py"
 }
 
 # Outputs of notebooks are taken out on their way into git, of the files that .gitattributes names. This sets the filter in

@@ -6,6 +6,7 @@ from __future__ import annotations
 import getpass
 import json
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from mountlab.core import disk
 from mountlab.core.errors import InputError
 from mountlab.jupyter import lab
-from mountlab.jupyter.api import PageLink, sweep_from_notebook
+from mountlab.jupyter.api import PageLink, papermill_file, sweep_from_notebook
 from mountlab.results import paths
 from rows import every_row
 
@@ -95,6 +96,56 @@ def test_parameters_may_have_types_and_an_unknown_one_is_an_error() -> None:
     assert resolved.sweep.name == "tour"
     with pytest.raises(InputError, match="unknown parameter"):
         sweep_from_notebook({"In": ["# Parameters\nrepeets: int = 3  # blocks"], "sweep_file": "x"})
+
+
+NOTEBOOK = ["10_run_sweep.ipynb", "out.ipynb"]
+
+
+@every_row(
+    ("words", "name"),
+    [
+        (["/e/bin/python", "/e/bin/papermill", *NOTEBOOK, "-f", "/sweeps/disk.yml", "-p", "box", "local"], "disk"),
+        (["python", "-P", "-m", "papermill", *NOTEBOOK, "--parameters_file", "a.b.yaml", "-k", "python3", ""], "a.b"),
+        (["papermill", "-fx.yml", *NOTEBOOK], "x"),
+        (["papermill", *NOTEBOOK, "--parameters_file=x.yml", "-f", "more.yml"], "x"),
+        (["papermill", *NOTEBOOK, "-p", "name", "mine"], ""),
+        (["python", "-m", "jupyterlab", "-f", "x.yml"], ""),
+        ([], ""),
+    ],
+)
+def test_the_file_of_papermill_is_found_on_its_command_line(words: list[str], name: str) -> None:
+    """papermill passes on what is in the file, and not its name."""
+    assert papermill_file(words) == name
+
+
+SWEEP = {
+    "question": "Why?", "filesystems": {"t": {"type": "tmpfs", "size": "64MiB"}},
+    "workloads": {"w": {"tool": "dd", "direction": "write", "count": 8}}, "In": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [(SWEEP, "disk"), ({**SWEEP, "name": "mine"}, "mine"), ({**SWEEP, "name": None}, "disk")]
+)
+def test_a_run_by_papermill_is_named_after_its_file(
+    given: dict[str, object], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trap: every sweep file without a `name` made runs called `sweep`."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "input(1)", "papermill", *NOTEBOOK, "-f", str(tmp_path / "disk.yml")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdout
+        assert parent.stdout.read(1) == b"1", "it runs, and has its command line"
+        monkeypatch.setenv("JPY_PARENT_PID", str(parent.pid))
+        assert sweep_from_notebook(given).sweep.name == name
+        parent.communicate(b"\n")
+
+
+def test_a_sweep_that_no_file_names_is_called_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    assert sweep_from_notebook(SWEEP).sweep.name == "sweep"
 
 
 def test_a_report_is_linked_from_the_notebook_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def run_by_papermill(directory: Path, box: str) -> tuple[Path, str]:
     assert done.returncode == 0, done.stderr
     (path,) = (file.parent for file in (directory / "results").glob("*/run.json"))
     run = store.load_run(path)
-    assert run.sweep.design.repeats == 3
+    assert (run.sweep.name, run.sweep.design.repeats) == ("x", 3)
     assert len(run.trials) == 6
     assert (path / "report.html").stat().st_size > 10_000
     text = nbformat.writes(nbformat.read(out, as_version=4))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Mapping
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
     """Return the sweep that a notebook's parameters describe: `globals()` in, strictly checked.
 
     Where `run` is given, it is the sweep of that run; where `workloads` is given (papermill -f params/sweeps/x.yml) the
-    parameters are the sweep; else `sweep_file` names it. `overrides` changes single keys, such as {"repeats": 3}.
+    parameters are the sweep, without a `name` that of papermill's file; else `sweep_file` names it. `overrides` changes
+    single keys, such as {"repeats": 3}.
     Raises ParameterError for an unknown parameter, and for `run` beside keys of a sweep.
     """
     for cell in namespace.get("In", []):
@@ -59,8 +61,29 @@ def sweep_from_notebook(namespace: Mapping[str, Any]) -> Resolved:
         return read_sweep(find.run_path(run))
     if "workloads" in given:
         read = reader_in(Path.cwd())
-        return resolve({"name": "sweep", **given}, where="notebook parameters", overrides=overrides, read=read)
+        named = {"name": papermill_file(_words_of_parent()) or "sweep", **given}
+        return resolve(named, where="notebook parameters", overrides=overrides, read=read)
     return load_sweep(namespace["sweep_file"], **{**given, **overrides})
+
+
+def papermill_file(words: Sequence[str]) -> str:
+    """Return the name of the first file of parameters on papermill's command line, without .yml; '' where there is
+    none, and on that of another program."""
+    if not any(Path(word).name == "papermill" for word in words[:4]):
+        return ""
+    options = ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("-f", "--parameters_file", action="append", default=[], type=Path)
+    files: list[Path] = options.parse_known_args(words)[0].parameters_file
+    return files[0].stem if files else ""
+
+
+def _words_of_parent() -> list[str]:
+    """Return the command line of the program that started this kernel: papermill passes on what is in a file, and not
+    how it is called. [] where this system does not tell."""
+    try:
+        return os.fsdecode(Path(f"/proc/{os.environ['JPY_PARENT_PID']}/cmdline").read_bytes()).split("\0")
+    except (KeyError, OSError):
+        return []
 
 
 def _parameters_of(cell: str) -> list[str]:
