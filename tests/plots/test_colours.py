@@ -61,7 +61,7 @@ def kinds(only: tuple[str, ...]) -> dict[str, Plot]:
     same = {name: name for name in NAMES}
     of_one = every_plot(synthetic_run(workloads=FEW), same, only=only)
     swept = every_plot(synthetic_run(workloads=SWEPT), same, only=only, factors=("bs", "numjobs"))
-    drawing = {**of_one, **{name: draw for name, draw in swept.items() if name.startswith("response")}}
+    drawing = {**of_one, **{name: draw for name, draw in swept.items() if name.startswith(("response", "clustered"))}}
     return {name: draw() for name, draw in drawing.items()}
 
 

@@ -25,7 +25,7 @@ NOT_OF_THIS_RUN = {"clients"}
 @pytest.mark.parametrize("name", others_long(PLOTS.own, kept=KEPT))
 def test_every_plot_of_a_report_keeps_the_rules_of_plots(name: str) -> None:
     explained, plot = name in ("layers", "slowest", "flames", "sleeps"), PLOTS[name]
-    run = synthetic_run(workloads=SWEPT if name == "responses" else FEW[:1] if explained else FEW)
+    run = synthetic_run(workloads=SWEPT if name in ("responses", "clustered") else FEW[:1] if explained else FEW)
     if explained:
         run = replace(run, why=simulated_why(run.sweep, dict.fromkeys(("tmpfs", "ramfs", "ext4"), FSYNC["ext4"])))
     drawn = searched_run("ext4", "xfs") if name == "capacity" else run

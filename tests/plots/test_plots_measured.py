@@ -7,6 +7,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -93,12 +94,17 @@ def with_factors(run: SyntheticRun) -> pd.DataFrame:
     return frame[["run_id", "box", "filesystem", "tool", "workload", *names, *last]]
 
 
+def clustered(run: SyntheticRun, factors: tuple[str, str] = ("numjobs", "bs"), metric: str = "read_bandwidth") -> Plot:
+    return plots.plot_clustered(run.measurements, run.estimates, metric, factors, workload="fio", filesystems=NAMES)
+
+
 def heat(estimates: pd.DataFrame) -> Plot:
     return plots.plot_heat(estimates, "read_bandwidth", ("bs", "numjobs"), workload="fio", filesystems=NAMES)
 
 
 DRAW: dict[str, Callable[[], Plot]] = {
     "response": response,
+    "clustered": lambda: clustered(swept_run()),
     "heat": lambda: heat(with_factors(swept_run())),
     "ratio heat": lambda: plots.plot_ratio_heat(
         swept_run().comparisons, "read_bandwidth", ("bs", "numjobs"), workload="fio"
@@ -421,6 +427,53 @@ def test_labels_are_moved_apart_and_stay_in_order() -> None:
     assert moved["b"] - moved["a"] == pytest.approx(0.1)
     assert sum(moved.values()) == pytest.approx(1.11)
     assert moved["c"] < moved["a"] < moved["b"]
+
+
+# --- clusters of bars -------------------------------------------------------------------------------------------------
+
+
+def bars_in(axes: mpl.axes.Axes) -> list[mpl.patches.Rectangle]:
+    return sorted((p for p in axes.patches if isinstance(p, mpl.patches.Rectangle)), key=lambda bar: bar.get_x())
+
+
+def test_clusters_begin_at_zero_in_the_order_of_levels_and_hide_no_trial() -> None:
+    plot = drawn("clustered")
+    means = swept_run().estimates.set_index("cell")
+    means = means[means.metric == "read_bandwidth"]["mean"]
+    assert panels(plot) == NAMES
+    for axes, name in zip(plot.figure.axes, NAMES, strict=True):
+        wanted = [means[f"{name}/fio rw=randread bs={b} numjobs={j}"] for j in "14" for b in ("4KiB", "64KiB", "1MiB")]
+        bars = bars_in(axes)
+        assert [bar.get_height() for bar in bars] == pytest.approx([mean / 1e9 for mean in wanted])
+        assert {bar.get_y() for bar in bars} == {0}
+        assert axes.get_ylim()[0] == 0
+        centres = [bar.get_x() + bar.get_width() / 2 for bar in bars]
+        assert [round(x) for x in centres] == [0, 0, 0, 1, 1, 1], "a cluster around each tick"
+        (trials,) = (line for line in axes.lines if line.get_marker() == "o")
+        assert len(trials.get_xdata()) == 5 * len(bars)
+        assert trials.get_zorder() > max(bar.get_zorder() for bar in bars)
+    assert len(whiskers(plot)) == 18
+    assert "bars, left to right: bs 4KiB, 64KiB, 1MiB" in plot.figure.get_supxlabel()
+
+
+def test_a_direction_has_a_panel_and_those_of_a_file_system_share_their_scale() -> None:
+    directions = [replace(each, factors={**each.factors, "rw": rw}) for rw in ("seq", "rand") for each in SWEPT]
+    plot = clustered(synthetic_run(workloads=directions, blocks=2))
+    titles = [title.split() for title in panels(plot)]
+    assert [name for name, _ in titles] == [name for name in NAMES for _ in range(2)]
+    assert [{rw for _, rw in titles[at : at + 2]} for at in (0, 2, 4)] == [{"rw=seq", "rw=rand"}] * 3
+    limits = [axes.get_ylim() for axes in plot.figure.axes]
+    assert limits[0::2] == limits[1::2]
+    assert limits[0] != limits[4], "ext4 is a seventh as fast"
+    assert {axes.get_title(loc="right") for axes in plot.figure.axes} == {"own scale"}
+
+
+def test_a_level_without_a_figure_leaves_its_place_empty() -> None:
+    run = swept_run()
+    without = run.estimates[~run.estimates["cell"].str.contains("bs=64KiB numjobs=1", regex=False)]
+    first = clustered(replace(run, estimates=without)).figure.axes[0]
+    left = [bar.get_x() for bar in bars_in(drawn("clustered").figure.axes[0])]
+    assert [bar.get_x() for bar in bars_in(first)] == pytest.approx([left[0], *left[2:]])
 
 
 # --- maps -------------------------------------------------------------------------------------------------------------

@@ -29,17 +29,33 @@ def told(shape: Shape) -> list[tuple[str, ...]]:
         ({"numjobs": ["1", "2", "4"]}, [("response", "numjobs")]),
         ({"rw": ["read", "write"]}, []),
         ({"rw": ["read", "randread"], "bs": ["4KiB", "1MiB"]}, [("response", "bs"), ("heat", "bs", "rw")]),
-        ({"numjobs": ["1", "2", "4"], "bs": ["4KiB", "1MiB"]}, [("response", "bs"), ("heat", "bs", "numjobs")]),
-        ({"numjobs": ["1", "2"], "qd": ["1", "8", "32"]}, [("response", "qd"), ("heat", "qd", "numjobs")]),
+        (
+            {"numjobs": ["1", "2", "4"], "bs": ["4KiB", "1MiB"]},
+            [("response", "bs"), ("clustered", "numjobs", "bs"), ("heat", "bs", "numjobs")],
+        ),
+        (
+            {"numjobs": ["1", "2"], "bs": ["4KiB", "1MiB"]},
+            [("response", "bs"), ("clustered", "numjobs", "bs"), ("heat", "bs", "numjobs")],
+        ),
+        (
+            {"numjobs": ["1", "2"], "qd": ["1", "8", "32"]},
+            [("response", "qd"), ("clustered", "qd", "numjobs"), ("heat", "qd", "numjobs")],
+        ),
+        (
+            {"numjobs": ["1", "2", "4", "8", "16"], "bs": ["1KiB", "2KiB", "4KiB", "8KiB", "16KiB"]},
+            [("response", "bs"), ("heat", "bs", "numjobs")],
+        ),
         ({"cache": ["cold", "warm"], "rw": ["read", "randread"]}, [("heat", "cache", "rw")]),
         (
             {"a": ["x", "y"], "numjobs": ["1", "2"], "bs": ["4KiB", "8KiB"], "one": ["1"]},
-            [("response", "bs"), ("heat", "bs", "numjobs")],
+            [("response", "bs"), ("clustered", "numjobs", "bs"), ("heat", "bs", "numjobs")],
         ),
     ],
 )
 def test_swept_options_ask_for_responses_and_maps(levels: dict[str, list[str]], expected: list[Any]) -> None:
-    assert told(swept(**levels)) == expected
+    kinds = {kind for kind, *_ in expected}
+    without_baseline = [row for row in expected if row[0] != "heat" or "clustered" not in kinds]
+    assert told(swept(**levels)) == without_baseline, "clusters of bars stand in the place of a map of means"
     with_baseline = [("ratio heat" if kind == "heat" else kind, *factors) for kind, *factors in expected]
     assert told(replace(swept(**levels), compared=True)) == with_baseline, "then a map is of the ratios"
 

@@ -21,6 +21,7 @@ from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.report import html, sections
 from mountlab.report.html import Html
+from mountlab.report.sections.figures import bar_plots
 from mountlab.stats import explained
 from mountlab.wording import phrases, verdicts
 from pages import Page
@@ -37,6 +38,8 @@ PARTS = (
 )  # fmt: skip
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 RUN = synthetic_run()
+PAGE_IN = 12.5
+"""A sheet of paper shows a plot of this height at three quarters of its size."""
 FEW = tuple(
     each for each in WORKLOADS if each.label in ("dd-write", "dd-read cache=warm", "fio rw=write", "fio rw=randread")
 )
@@ -467,14 +470,18 @@ def test_a_sweep_without_numbers_has_no_responses_and_says_so() -> None:
 
 
 @pytest.mark.slow
-def test_two_numbers_have_a_response_and_a_map() -> None:
+def test_two_numbers_have_a_response_a_map_and_clusters() -> None:
     run = synthetic_run(workloads=SWEPT)
     columns = {
         name: [row.split(f"{name}=")[1].split()[0] for row in run.estimates["cell"]] for name in ("bs", "numjobs")
     }
     estimates = run.estimates.assign(**columns)
     told = figures(sections.responses(replace(run, estimates=estimates)))
-    assert [title.split(" under")[0] for title in told] == ["Read bandwidth over bs", "Read bandwidth"]
+    assert [title.split(" under")[0] for title in told] == [
+        "Read bandwidth over bs",
+        "Read bandwidth",
+        "Read bandwidth over bs and numjobs",
+    ]
     assert "ratio to ext4" in told[1]
 
 
@@ -592,6 +599,23 @@ def test_many_rows_become_several_plots_of_a_page_each() -> None:
     many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
     titles = figures(sections.every_trial(synthetic_run(workloads=many, blocks=2)))
     assert [title[-13:] for title in titles] == ["(part 1 of 2)", "(part 2 of 2)"]
+
+
+@pytest.mark.slow
+def test_parts_of_bars_follow_the_order_of_the_sweep() -> None:
+    many = [replace(SWEPT[0], factors={"bs": f"{size}KiB"}) for size in range(1, 15)]
+    parts = list(bar_plots(synthetic_run(workloads=many, blocks=2)))
+    drawn = [text.get_text() for part in parts for text in part.figure.axes[0].texts if text.get_weight() == "bold"]
+    assert drawn == [workload.label for workload in many]
+    assert all(part.figure.get_figheight() < PAGE_IN for part in parts)
+
+
+@pytest.mark.slow
+def test_bars_of_one_file_system_leave_room_for_their_headings() -> None:
+    grid = [replace(SWEPT[0], factors={"bs": f"{bs}KiB", "numjobs": jobs}) for bs in range(1, 9) for jobs in "1248"]
+    run = synthetic_run(workloads=grid, blocks=2)
+    alone = replace(run, measurements=run.measurements[run.measurements["filesystem"] == "ext4"])
+    assert [part.figure.get_figheight() < PAGE_IN for part in bar_plots(alone)] == [True, True]
 
 
 @pytest.mark.slow

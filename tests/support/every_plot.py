@@ -89,6 +89,9 @@ def every_plot(
             drawn[f"response over {factor}"] = partial(
                 plots.plot_response, measured, swept, metric, factor, filesystems=order, **what
             )
+        drawn["clustered"] = partial(
+            plots.plot_clustered, measured, swept, metric, factors[::-1], filesystems=order, **what
+        )
         drawn["heat"] = partial(plots.plot_heat, swept, metric, factors, filesystems=order, **what)
         if compared:
             drawn["ratio heat"] = partial(plots.plot_ratio_heat, compared, metric, factors, **what)

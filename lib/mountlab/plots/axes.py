@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
@@ -162,6 +163,11 @@ def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, siz
 def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], mark: Mark, *, size: float, **look: Any) -> None:
     """Markers of a file system, not joined. `look`: more of Matplotlib's settings of a line."""
     axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=size, linestyle="none", **look)
+
+
+def filled(colour: str, shade: float) -> dict[str, Any]:
+    """Return the look of a bar: an outline that is seen on any page, filled with so much of its colour."""
+    return {"facecolor": to_rgba(colour, shade), "edgecolor": colour, "linewidth": 0.8}
 
 
 def ink_dots(axes: Axes, values: Sequence[float], y: float, *, alpha: float = 0.45, **look: Any) -> None:

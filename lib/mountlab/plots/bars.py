@@ -9,7 +9,7 @@ import pandas as pd
 
 from mountlab.core import names
 from mountlab.core.groups import by_key
-from mountlab.plots.axes import Rows, beside, ink_dots, interval, row_figure
+from mountlab.plots.axes import Rows, beside, filled, ink_dots, interval, row_figure
 from mountlab.plots.base import Plot
 from mountlab.plots.data import means_of, names_by_group
 from mountlab.plots.svg import INK
@@ -53,7 +53,7 @@ def plot_bars(
         plain_ticks(axes.xaxis, _MOST_TICKS, decimals=9)
         for mean in means:
             y, colour = rows.places[mean.group, mean.filesystem], marks[mean.filesystem].colour
-            axes.barh([y], [mean.mean], height=0.72, color=colour, alpha=0.55, linewidth=0, zorder=2)
+            axes.barh([y], [mean.mean], height=0.72, zorder=2, **filled(colour, 0.55))
             interval(axes, y, mean.low, mean.high, colour=INK, width=1.2)
             beside(axes, 1, y, mean.figures.value)
         for key, y in rows.places.items():

@@ -47,9 +47,9 @@ def plot_response(
     """
     options = {row["cell"]: row["factors"] for row in measurements.drop_duplicates("cell").to_dict("records")}
     finite = estimates[np.isfinite(estimates["mean"])]
-    means = _cells(finite, options, metric, factor, workload, label)
+    means = rows_over(finite, options, metric, factor, workload, label)
     require(means, f"estimate of {metric} by {factor} under {workload}")
-    trials = _cells(measurements[~measurements["warmup"].astype(bool)], options, metric, factor, workload, label)
+    trials = rows_over(measurements[~measurements["warmup"].astype(bool)], options, metric, factor, workload, label)
     marks = marks_of(filesystems, {str(row["filesystem"]) for row in means})
     levels = levels_of(str(row["level_of_factor"]) for row in means)
     scale = scale_for(str(means[0]["unit"]), max(abs(float(row["mean"])) for row in means))
@@ -72,16 +72,16 @@ def plot_response(
             ends = {str(row["filesystem"]): float(row["mean"]) / scale.factor for row in ordered}
             label_ends(panels[shown[0]], ends, present)
     alone = len(panels) == 1
-    changes = _changes(means, levels)
+    changes = changes_of(means, levels)
     what = f"{metric_heading(metric, label)} over {factor} under {workload}"
     return Plot(figure_of(panels), f"{what}: {changes[0]}", f"{what}. {in_alt(changes)}", {} if alone else present)
 
 
-def _cells(
+def rows_over(
     frame: pd.DataFrame, options: Mapping[str, Mapping[str, str]], metric: str, factor: str, workload: str, label: str
 ) -> list[dict[str, Any]]:
-    """Return the rows of one metric of one workload, each with its level of the factor and the panel of its other
-    options.
+    """Return the rows of one metric of one workload, each with its level of the factor, and with its other swept
+    options, which name its panel.
 
     `options`: cell to the swept options of its workload.
     """
@@ -94,13 +94,15 @@ def _cells(
     # Panels in the order of their levels, which that of the rows need not be.
     varied.sort(key=lambda pair: [members.place(pair[1].get(key, "")) for key, members in others.items()])
     return [
-        {
-            **row,
-            "level_of_factor": factors[factor],
-            "panel": " ".join(f"{key}={factors[key]}" for key in others if key in factors),
-        }
+        {**row, "level_of_factor": factors[factor], "others": of_row, "panel": panel_of(of_row)}
         for row, factors in varied
+        for of_row in [{key: factors[key] for key in others if key in factors}]
     ]
+
+
+def panel_of(options: Mapping[str, str]) -> str:
+    """Return what a panel of these options is called."""
+    return " ".join(f"{key}={level}" for key, level in options.items())
 
 
 def _draw(
@@ -130,7 +132,7 @@ def _draw(
             upright(axes, x, low, high, colour=mark.colour)
 
 
-def _changes(means: Sequence[Mapping[str, Any]], levels: Levels) -> list[str]:
+def changes_of(means: Sequence[Mapping[str, Any]], levels: Levels) -> list[str]:
     """From the first to the last level of each line (of words: from its smallest to its largest), strongest first."""
     lines = by_key(
         ((str(row["filesystem"]), str(row["panel"])), row)

@@ -9,8 +9,10 @@ from typing import Literal
 from mountlab.core.model import Sweep
 from mountlab.plots import kind_of
 
-PlotKind = Literal["response", "heat", "ratio heat", "percentiles", "latencies", "series", "bytes"]
+PlotKind = Literal["response", "clustered", "heat", "ratio heat", "percentiles", "latencies", "series", "bytes"]
 _KINDS = {"size": 0, "number": 1, "word": 2}
+_MOST_BARS = 24
+"""Of a panel: more would be narrower than the dots of their trials."""
 _MOST_LABELS = 4
 """Rows of one metric (the methods of pg_test_fsync) that get a plot of their own."""
 
@@ -25,7 +27,7 @@ class Picture:
     """A name of the sweep: all its combinations of options."""
     label: str = ""
     factors: tuple[str, ...] = ()
-    """The option on the x axis, and of a map the one on the y axis."""
+    """The option on the x axis; of a map the one on the y axis, of clusters the one whose levels are bars."""
     place: str = ""
     """Of latencies: where they stand in fio's report."""
 
@@ -73,8 +75,9 @@ def chosen(shape: Shape) -> list[Picture]:
     """Return the plots beside those that every report has (ratios, every trial, run order, distribution, bars).
 
     A swept number or size: the response over it. Two swept options: a map of them too, of the ratios where there is a
-    baseline. Histograms: percentiles and distribution of latencies. Logs over time: the course of each trial. Counters
-    of a device: its bytes against the tool's.
+    baseline. Two numbers with few levels: clusters of bars, in place of a map of means, since they show intervals and
+    trials; more levels are read better from a line and a map. Histograms: percentiles and distribution of latencies.
+    Logs over time: the course of each trial. Counters of a device: its bytes against the tool's.
     """
     return [
         *(picture for key in _plotted(shape) for picture in _over_factors(shape, *key)),
@@ -101,6 +104,12 @@ def _over_factors(shape: Shape, workload: str, metric: str, label: str) -> list[
     numeric = [name for name in ordered if kind_of(swept[name]) != "word"]
     common = {"metric": metric, "workload": workload, "label": label}
     response = [Picture("response", factors=(numeric[0],), **common)] if numeric else []
+    # The one of fewer levels is the bars; of two alike the first, which is the size.
+    bars = min(numeric[:2], key=lambda name: len(swept[name]), default="")
+    along = next((name for name in numeric[:2] if name != bars), "")
+    grid = along and len(swept[along]) * len(swept[bars]) <= _MOST_BARS
+    clustered = [Picture("clustered", factors=(along, bars), **common)] if grid else []
     kind: PlotKind = "ratio heat" if shape.compared else "heat"
-    heat = [Picture(kind, factors=(ordered[0], ordered[1]), **common)] if len(ordered) > 1 else []
-    return [*response, *heat]
+    mapped = len(ordered) > 1 and (shape.compared or not grid)
+    heat = [Picture(kind, factors=(ordered[0], ordered[1]), **common)] if mapped else []
+    return [*response, *clustered, *heat]

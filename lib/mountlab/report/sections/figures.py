@@ -28,8 +28,9 @@ from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowe
 from mountlab.tools.fio_series import together
 from mountlab.wording import phrases, verdicts
 
-MOST_ROWS, MOST_PANELS = 36, 12
-"""Of one plot: a taller one would not fit on a page of paper. What is more goes into another."""
+MOST_ROWS, MOST_PANELS = 48, 12
+"""Of one plot, with the headings of rows: a taller one would not fit on a page of paper. What is more goes into
+another."""
 MOST_NAMED = 4
 MOST_INSIDE, OPEN_INSIDE = 8, 2
 """Workloads whose course is drawn: each is a figure of some 60 kB, most of a page tall, so that those after the first
@@ -92,9 +93,25 @@ def response_plots(run: RunView) -> Iterator[Plot]:
     return (_over_factors(run, picture) for picture in _shown(run, "response", "heat", "ratio heat"))
 
 
+def clustered_plots(run: RunView) -> Iterator[Plot]:
+    """Yield clusters of bars over two swept numbers."""
+    for picture in _shown(run, "clustered"):
+        along, bars = picture.factors
+        yield plots.plot_clustered(
+            run.measurements,
+            run.estimates,
+            picture.metric,
+            (along, bars),
+            workload=picture.workload,
+            label=picture.label,
+            filesystems=names_of(run),
+        )
+
+
 def responses(run: RunView) -> Html:
     """Return the plots over swept options, side by side."""
-    return _side_by_side(run, response_plots(run), "No size and no number was swept, and no two options together.")
+    drawn = [*response_plots(run), *clustered_plots(run)]
+    return _side_by_side(run, drawn, "No size and no number was swept, and no two options together.")
 
 
 def _over_factors(run: RunView, picture: Picture) -> Plot:
@@ -143,7 +160,7 @@ def run_order_plots(run: RunView) -> Iterator[Plot]:
     """Return every trial of the answer's metrics in the order in which it ran."""
     measured = run.measurements.merge(run.trials[["trial_id", "seq"]], on="trial_id", how="left")
 
-    return _in_parts(run, partial(plots.plot_run_order, measured), MOST_PANELS * len(names_of(run)))
+    return _in_parts(run, partial(plots.plot_run_order, measured), MOST_PANELS * (len(names_of(run)) + 1))
 
 
 def run_order(run: RunView) -> Html:
@@ -154,7 +171,7 @@ def run_order(run: RunView) -> Html:
 def distribution_plots(run: RunView) -> Iterator[Plot]:
     """Return the empirical distribution of the trials of each cell."""
 
-    return _in_parts(run, partial(plots.plot_distribution, run.measurements), MOST_PANELS * len(names_of(run)))
+    return _in_parts(run, partial(plots.plot_distribution, run.measurements), MOST_PANELS * (len(names_of(run)) + 1))
 
 
 def distributions(run: RunView) -> Html:
@@ -163,14 +180,17 @@ def distributions(run: RunView) -> Html:
 
 
 def _in_parts(run: RunView, draw: Callable[..., Plot], most_rows: int) -> Iterator[Plot]:
-    """Yield one plot a metric of the answer; more than one where it has more rows than go into one."""
-    measured = counted(run.measurements)
+    """Yield one plot a metric of the answer; more than one, in the order of the sweep, where it has more rows and
+    headings than go into one."""
+    measured, order = counted(run.measurements), orders(run)
     for metric in answer_metrics(run):
         rows = measured[measured["metric"] == metric]
         if len(rows):
-            parts = within(Counter(plots.groups_of(rows).values()), most_rows)
+            of_group = Counter(plots.groups_of(rows).values())
+            groups_in_order = plots.ordered(of_group, order["workloads"])
+            parts = within({group: of_group[group] + 1 for group in groups_in_order}, most_rows)
             for number, groups in enumerate(parts, start=1):
-                plot = draw(metric, groups=groups, **orders(run))
+                plot = draw(metric, groups=groups, **order)
                 part = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
                 yield replace(plot, title=plot.title + part)
 
@@ -317,7 +337,7 @@ def byte_plots(run: RunView) -> Iterator[Plot]:
         for m in run.moved
     ]
     rows = Counter(group for group, _ in {(trial.group, trial.filesystem): None for trial in delivered})
-    for groups in within(rows, MOST_ROWS):
+    for groups in within({group: count + 1 for group, count in rows.items()}, MOST_ROWS):
         yield plots.plot_bytes([trial for trial in delivered if trial.group in groups], **orders(run))
 
 
@@ -333,7 +353,8 @@ def device_bytes(run: RunView) -> Html:
 
 _OWN: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
     "capacity": capacity_plots,
-    "responses": response_plots, "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
+    "responses": response_plots, "clustered": clustered_plots,
+    "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
     "distributions": distribution_plots, "latencies": latency_plots, "inside": inside_plots, "courses": series_plots,
     "bytes": byte_plots,
     "bars": bar_plots, "layers": layer_plots, "slowest": slowest_plots, "flames": flame_plots, "sleeps": sleep_plots,
