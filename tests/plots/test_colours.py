@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -10,13 +11,14 @@ import numpy as np
 import pytest
 from every_plot import NAMES, every_plot
 from matplotlib.collections import Collection
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Patch
 from mountlab import plots
 from mountlab.core.errors import InputError
 from mountlab.plots import Plot
 from mountlab.plots.style import MARKS
 from mountlab.plots.svg import INK
+from mountlab.report.page import TEMPLATE
 from repetition import others_long
 from svg_marks import colours, drawings
 from synthetic_run import SWEPT, WORKLOADS, synthetic_run
@@ -26,6 +28,8 @@ EXPECTED = {name: mark.colour.lower() for name, mark in MARK_OF.items()}
 PALETTE = {mark.colour.lower() for mark in MARKS}
 NEUTRAL = {"o", "|", "<", ">", "^", "v", "None", "none", "", ","}
 """Dots of trials, ticks of means, ends of intervals that go on, and none."""
+NO_MARKER = ("None", "none", "")
+STYLE_SHEET = (TEMPLATE / "style.css").read_text()
 OF_RATIOS = ("ratios", "answer over runs", "published")
 """A baseline has no ratio to itself."""
 DRAWN = (("ext4",), ("ramfs", "ext4"))
@@ -100,6 +104,54 @@ def test_the_svg_has_the_colours_of_the_figure() -> None:
     plot = kinds(("ext4",))["trials"]
     (drawing,) = drawings(plot._repr_html_())
     assert colours(drawing) == {EXPECTED["ext4"]}
+
+
+def contrast(one: Any, other: Any) -> float:
+    """By WCAG 2: relative luminances, the lighter one above."""
+    linear = np.array(
+        [
+            [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(each)]
+            for each in (one, other)
+        ]
+    )
+    dark, light = sorted(linear @ [0.2126, 0.7152, 0.0722])
+    return float((light + 0.05) / (dark + 0.05))
+
+
+def pages() -> list[tuple[str, str]]:
+    """Background and text of a report, light and dark."""
+    both = [re.findall(rf"--{name}: light-dark\((#\w{{6}}), (#\w{{6}})\)", STYLE_SHEET) for name in ("page", "ink")]
+    return list(zip(*(found for (found,) in both), strict=True))
+
+
+def seen_on(page: str, colour: Any, alpha: float | None) -> tuple[float, ...]:
+    """A colour that lets something of the page through."""
+    part = 1.0 if alpha is None else alpha
+    return tuple(part * a + (1 - part) * b for a, b in zip(to_rgb(colour), to_rgb(page), strict=True))
+
+
+@pytest.mark.parametrize(("page", "ink"), pages())
+def test_every_colour_of_the_palette_is_seen_on_light_and_on_dark(page: str, ink: str) -> None:
+    assert contrast("#ffffff", "#000000") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005), "a known pair"
+    assert contrast(ink, page) >= 7
+    assert {mark.colour: contrast(mark.colour, page) for mark in MARKS if contrast(mark.colour, page) < 3} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "ink"), pages())
+def test_every_marker_and_every_bar_is_seen_on_light_and_on_dark(page: str, ink: str) -> None:
+    faint = []
+    for name, plot in kinds(("ramfs", "ext4")).items():
+        for axes in plot.figure.axes:
+            bars = [bar for bar in axes.patches if bar.get_linewidth() and to_hex(bar.get_edgecolor()) in PALETTE]
+            marks = [(bar.get_edgecolor(), bar.get_alpha()) for bar in bars]
+            marks += [(line.get_color(), line.get_alpha()) for line in axes.lines if line.get_marker() not in NO_MARKER]
+            for colour, alpha in marks:
+                own = ink if to_hex(colour) == INK else colour
+                if contrast(seen_on(page, own, alpha), page) < 3:
+                    faint.append((name, to_hex(colour), alpha))
+    assert faint == []
 
 
 def test_fifty_file_systems_have_marks_of_their_own() -> None:

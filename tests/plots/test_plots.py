@@ -141,7 +141,7 @@ def test_hostile_text_stays_text() -> None:
     drawings = [ElementTree.fromstring(plot.svg()) for plot in every_plot(synthetic_run(hostile=HOSTILE))]
     for drawing in drawings:
         tags = {node.tag.removeprefix(SVG) for node in drawing.iter()}
-        assert tags <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "tspan"}
+        assert tags <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "tspan", "title"}
     of_ratios = [str(node.text) for node in drawings[0].iter(f"{SVG}text")]
     assert any(text.startswith('fio rw=<script>alert("x")</script>') for text in of_ratios)
 

@@ -23,10 +23,12 @@ from mountlab.core import numbers
 from mountlab.core.errors import InputError
 from mountlab.core.model import Workload
 from mountlab.plots import Course, Delivered, InsideTrial, Plot
+from mountlab.plots.axes import dots
 from mountlab.plots.latency import nines
 from mountlab.plots.levels import kind_of, levels_of
 from mountlab.plots.panels import MOST_PANELS, apart, figure_of, panel_figure
 from mountlab.plots.series import thinned
+from mountlab.plots.svg import MOST_TITLES
 from mountlab.stats.histograms import Histogram, count
 from repetition import others_long
 from rows import every_row
@@ -269,8 +271,53 @@ def test_hostile_text_stays_text() -> None:
     ]
     for plot in drawn:
         tags = {node.tag.removeprefix(SVG) for node in ElementTree.fromstring(plot.svg()).iter()}
-        assert tags <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "tspan"}
+        assert tags <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "tspan", "title"}
         assert "<script" not in plot._repr_html_()
+
+
+# --- what marks say when they are pointed at --------------------------------------------------------------------------
+
+
+def said(plot: Plot, tag: str) -> list[str]:
+    """The titles of all elements of a kind, in the order of the drawing."""
+    nodes = ElementTree.fromstring(plot.svg()).iter(f"{SVG}{tag}")
+    return [str(title.text) for node in nodes for title in node.findall(f"{SVG}title")]
+
+
+@pytest.mark.slow
+def test_each_trial_says_its_value_and_its_id() -> None:
+    rows = swept_run().measurements
+    rows = rows[(rows["metric"] == "read_bandwidth") & ~rows["warmup"]]
+    figures = {row["trial_id"]: row for row in rows.to_dict("records")}
+    titles = said(plots.plot_trials(swept_run().measurements, swept_run().estimates, "read_bandwidth", **ORDER), "use")
+    assert len(titles) == len(figures)
+    for title in titles:
+        who, block, value, unit, trial = re.fullmatch(r"(\w+), block (\d+): ([\d.]+) (\S+) \((\w+)\)", title).groups()  # type: ignore[union-attr]
+        row = figures[trial]
+        assert (who, int(block), unit) == (row["filesystem"], row["block"], "GB/s")
+        assert float(value) == pytest.approx(row["value"] / 1e9, rel=0.01)
+
+
+@pytest.mark.slow
+def test_each_mean_says_its_cell_and_its_interval() -> None:
+    cell = "ext4/fio rw=randread bs=4KiB numjobs=4"
+    row = swept_run().estimates.set_index(["cell", "metric"]).loc[(cell, "read_bandwidth")]
+    figures = numbers.mean_figures(row["mean"], row.low, row.high, factor=1e9)
+    assert f"{cell}: {figures} GB/s, n = 5" in said(drawn("clustered"), "g")
+    assert f"{cell}: {figures} GB/s, n = 5" in said(drawn("response"), "use")
+    assert f"{cell.replace('/', ', ')}: {figures} GB/s, n = 5" in said(drawn("bars"), "g")
+    of_kind = {"clustered": "g", "response": "use", "bars": "g"}
+    assert {name: len(said(drawn(name), tag)) for name, tag in of_kind.items()} == dict.fromkeys(of_kind, 18)
+
+
+def test_hundreds_of_marks_say_nothing_and_paper_says_nothing() -> None:
+    mark, at = plots.colour_of(["a"])["a"], [0.5] * (MOST_TITLES + 1)
+    with panel_figure(["one", "two"]) as panel:
+        dots(panel["one"], at, at, mark, size=3, texts=["x"] * len(at))
+        dots(panel["two"], at[1:], at[1:], mark, size=3, texts=[HOSTILE, *"y" * (len(at) - 2)])
+    plot = Plot(figure_of(panel), "title", "alt")
+    assert set(said(plot, "use")) == {" ".join(HOSTILE.split()).replace("\x00", "\ufffd"), "y"}
+    assert b"y\n" not in plot.save_bytes("svg")
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------

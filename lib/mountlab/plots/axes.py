@@ -16,7 +16,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from mountlab.plots.layout import EDGE_IN, lay_out
 from mountlab.plots.style import ROW_IN, STYLE, TEXT_PT, WIDTH_IN, Mark
-from mountlab.plots.svg import INK
+from mountlab.plots.svg import INK, say
 from mountlab.plots.texts import distinct, short, width_pt, wrapped
 from mountlab.plots.ticks import log_number_ticks
 
@@ -155,14 +155,26 @@ def upright(axes: Axes, x: float, low: float, high: float, *, colour: str, width
             axes.plot([x], [y], head, color=colour, markersize=4.5, clip_on=False)
 
 
-def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, size: float = 5.5) -> None:
+def dot(axes: Axes, x: float, y: float, mark: Mark, *, hollow: bool = False, size: float = 5.5, text: str = "") -> None:
     """One marker of a file system, full or hollow."""
-    dots(axes, [x], [y], mark, size=size, markerfacecolor="none" if hollow else mark.colour)
+    face = "none" if hollow else mark.colour
+    dots(axes, [x], [y], mark, size=size, texts=[text] if text else (), markerfacecolor=face)
 
 
-def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], mark: Mark, *, size: float, **look: Any) -> None:
-    """Markers of a file system, not joined. `look`: more of Matplotlib's settings of a line."""
-    axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=size, linestyle="none", **look)
+def dots(
+    axes: Axes,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    mark: Mark,
+    *,
+    size: float,
+    texts: Sequence[str] = (),
+    **look: Any,
+) -> None:
+    """Markers of a file system, not joined. `texts`: what each says when it is pointed at; `look`: more of Matplotlib's
+    settings of a line."""
+    (line,) = axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=size, linestyle="none", **look)
+    say(line, texts)
 
 
 def filled(colour: str, shade: float) -> dict[str, Any]:
@@ -170,6 +182,6 @@ def filled(colour: str, shade: float) -> dict[str, Any]:
     return {"facecolor": to_rgba(colour, shade), "edgecolor": colour, "linewidth": 0.8}
 
 
-def ink_dots(axes: Axes, values: Sequence[float], y: float, *, alpha: float = 0.45, **look: Any) -> None:
+def ink_dots(axes: Axes, values: Sequence[float], y: float, **look: Any) -> None:
     """Small dots in a row, one a trial, in the colour of text."""
-    dots(axes, values, [y] * len(values), Mark(INK, "o", "●"), size=2.6, alpha=alpha, **look)
+    dots(axes, values, [y] * len(values), Mark(INK, "o", "●"), size=2.6, alpha=0.6, **look)

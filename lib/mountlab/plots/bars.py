@@ -12,7 +12,7 @@ from mountlab.core.groups import by_key
 from mountlab.plots.axes import Rows, beside, filled, ink_dots, interval, row_figure
 from mountlab.plots.base import Plot
 from mountlab.plots.data import means_of, names_by_group
-from mountlab.plots.svg import INK
+from mountlab.plots.svg import INK, say
 from mountlab.plots.ticks import plain_ticks
 from mountlab.plots.trials import counted_trials, span_title, trials_alt
 
@@ -53,10 +53,11 @@ def plot_bars(
         plain_ticks(axes.xaxis, _MOST_TICKS, decimals=9)
         for mean in means:
             y, colour = rows.places[mean.group, mean.filesystem], marks[mean.filesystem].colour
-            axes.barh([y], [mean.mean], height=0.72, zorder=2, **filled(colour, 0.55))
+            (bar,) = axes.barh([y], [mean.mean], height=0.72, zorder=2, **filled(colour, 0.55))
+            say(bar, [mean.label(scale.unit)])
             interval(axes, y, mean.low, mean.high, colour=INK, width=1.2)
             beside(axes, 1, y, mean.figures.value)
         for key, y in rows.places.items():
-            ink_dots(axes, values[key], y, alpha=0.55, zorder=4)
+            ink_dots(axes, values[key], y, zorder=4)
         axes.set_xlabel(f"{names.metric_noun(metric)}, {scale.unit}; dots: trials")
     return Plot(figure, span_title(means, metric, scale), trials_alt(means, metric, scale))

@@ -82,7 +82,7 @@ def _draw(axes: Axes, curve: LoadCurve, mark: Mark, scale: Scale) -> None:
     for kept in (True, False):
         trials = [trial for trial in curve.trials if trial.on_schedule == kept and _latency(curve, trial) > 0]
         xs, ys = [trial.asked for trial in trials], [_latency(curve, trial) / scale.factor for trial in trials]
-        look = {"markeredgewidth": 0, "alpha": 0.6} if kept else {"markerfacecolor": "none", "markeredgewidth": 0.8}
+        look = {"markeredgewidth": 0} if kept else {"markerfacecolor": "none", "markeredgewidth": 0.8}
         dots(axes, xs, ys, mark, size=_TRIAL_SIZE, **look)
     rates = [point.rate for point in curve.points]
     percentiles = [point.latency / scale.factor for point in curve.points]

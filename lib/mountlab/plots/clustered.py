@@ -13,15 +13,15 @@ from matplotlib.axes import Axes
 
 from mountlab.core.groups import by_key
 from mountlab.core.names import metric_heading, metric_noun
-from mountlab.core.units import scale_for
+from mountlab.core.units import Scale, scale_for
 from mountlab.plots.axes import dots, filled, in_alt, upright
 from mountlab.plots.base import Plot, require
 from mountlab.plots.layout import title_panel
 from mountlab.plots.levels import levels_of
 from mountlab.plots.panels import OWN, figure_of, name_axes, panel_figure, shown_of
-from mountlab.plots.response import changes_of, panel_of, rows_over
+from mountlab.plots.response import changes_of, label_of, panel_of, rows_over
 from mountlab.plots.style import Mark, marks_of
-from mountlab.plots.svg import INK
+from mountlab.plots.svg import INK, say
 from mountlab.plots.texts import short
 from mountlab.plots.ticks import plain_ticks, set_ticks
 
@@ -45,6 +45,8 @@ class _Bar:
     low: float
     high: float
     trials: Sequence[float]
+    text: str
+    """What it says when it is pointed at."""
 
 
 def plot_clustered(
@@ -74,7 +76,7 @@ def plot_clustered(
     scale = scale_for(str(means[0]["unit"]), max(abs(float(row["mean"])) for row in means))
     by_cell = {row["cell"]: (row["level_of_factor"], options[row["cell"]].get(factors[1], "")) for row in means}
     places = {cell: (across.names.index(x), within.names.index(bar)) for cell, (x, bar) in by_cell.items()}
-    bars = _bars(means, trials, places, len(within.names), factors[1], scale.factor)
+    bars = _bars(means, trials, places, len(within.names), factors[1], scale)
     of_panel = by_key((bar.panel, bar) for name in marks for bar in bars if bar.filesystem == name)
     shown, more = shown_of(list(of_panel))
     shared = _have_one_scale([of_panel[title] for title in shown])
@@ -100,11 +102,11 @@ def _bars(
     places: Mapping[str, tuple[int, int]],
     count: int,
     factor: str,
-    unit: float,
+    scale: Scale,
 ) -> list[_Bar]:
     """Return a bar for each mean. `places`: cell to the place of its cluster and its place in it, of `count`; `factor`:
     the option whose levels are bars, and which names no panel."""
-    values = by_key((row["cell"], float(row["value"]) / unit) for row in trials)
+    values = by_key((row["cell"], float(row["value"]) / scale.factor) for row in trials)
     width = _CLUSTER / count
     bars = []
     for row in means:
@@ -112,8 +114,9 @@ def _bars(
         others = panel_of({key: level for key, level in row["others"].items() if key != factor})
         panel, name = " ".join(filter(None, (row["filesystem"], others))), str(row["filesystem"])
         x, shade = cluster + width * (nth - (count - 1) / 2), nth / max(count - 1, 1)
-        mean, low, high = (float(row[key]) / unit for key in ("mean", "low", "high"))
-        bars.append(_Bar(name, panel, x, width, shade, mean, low, high, values.get(row["cell"], ())))
+        mean, low, high = (float(row[key]) / scale.factor for key in ("mean", "low", "high"))
+        dots_of = values.get(row["cell"], ())
+        bars.append(_Bar(name, panel, x, width, shade, mean, low, high, dots_of, label_of(row, scale)))
     return bars
 
 
@@ -135,7 +138,9 @@ def _draw(axes: Axes, bars: Sequence[_Bar], colour: str) -> None:
     plain_ticks(axes.yaxis, decimals=9)
     axes.tick_params(axis="x", which="both", length=0)
     for bar in bars:
-        axes.bar([bar.x], [bar.mean], width=0.9 * bar.width, zorder=2, **filled(colour, 0.15 + 0.55 * bar.shade))
+        look = filled(colour, 0.15 + 0.55 * bar.shade)
+        (patch,) = axes.bar([bar.x], [bar.mean], width=0.9 * bar.width, zorder=2, **look)
+        say(patch, [bar.text])
         upright(axes, bar.x + _ASIDE * bar.width, bar.low, bar.high, colour=INK, width=1.0)
     xs = [bar.x - _ASIDE * bar.width for bar in bars for _ in bar.trials]
     trials = [value for bar in bars for value in bar.trials]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,16 @@ class TrialPoint:
     value: float
     place: float
     """Where it came in the run: 1, 2, ... over all trials of the frame."""
-    diagnostic: bool = False
+    trial_id: str = ""
+
+    @property
+    def diagnostic(self) -> bool:
+        return is_diagnostic(self.trial_id)
+
+    def label(self, factor: float, unit: str) -> str:
+        """Return 'ext4, block 3: 512 MB/s (t0012)'."""
+        value = numbers.mean_figures(self.value, math.nan, math.nan, factor=factor).value
+        return f"{self.filesystem}, block {self.block}: {value} {unit} ({self.trial_id})"
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,10 @@ class MeanPoint:
     low: float
     high: float
 
+    def label(self, unit: str) -> str:
+        """Return 'ext4, fio bs=4KiB: 512 [498, 530] MB/s, n = 5'."""
+        return f"{self.filesystem}, {self.group}: {self.figures} {unit}, n = {self.n}"
+
 
 _TRIAL = ["trial_id", "cell", "label", "filesystem", "block", "warmup", "value", "place"]
 
@@ -55,10 +69,10 @@ def trials_of(measurements: pd.DataFrame, metric: str, groups: Sequence[str] = (
     named = groups_of(measurements)
     points = []
     for row in rows:
-        name, group, diagnostic = row["filesystem"], named[_figure_of(row)], is_diagnostic(str(row["trial_id"]))
+        name, group, trial_id = row["filesystem"], named[_figure_of(row)], str(row["trial_id"])
         if not groups or group in groups:
             block, warmup, value = int(row["block"]), bool(row["warmup"]), float(row["value"])
-            points.append(TrialPoint(name, group, block, warmup, value, row["place"], diagnostic))
+            points.append(TrialPoint(name, group, block, warmup, value, row["place"], trial_id))
     return points
 
 

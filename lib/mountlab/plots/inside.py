@@ -85,7 +85,7 @@ def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Se
             for trial in trials:
                 points = thinned(trial.points.get(name, ()), _MOST_POINTS)
                 xs, ys = [at for at, _ in points], [value / scale.factor for _, value in points]
-                axes.plot(xs, ys, color=marks[trial.filesystem].colour, linewidth=1.0, alpha=0.85)
+                axes.plot(xs, ys, color=marks[trial.filesystem].colour, linewidth=1.0)
             values = [value / scale.factor for value in _values(name, trials, _MOST_POINTS)]
             value_limits(axes, [*values, 0.0] if INSIDE[name].unit == "%" else values, [])
             axes.set_xlim(0, 1.02 * max(points[-1][0] for trial in trials for points in trial.points.values()))

@@ -84,7 +84,7 @@ def _draw(axes: Axes, y: float, trials: Sequence[Delivered], mark: Mark) -> None
     percents = [100 * trial.share for trial in trials]
     inside = [percent for percent in percents if percent <= right]
     ys = [height for percent, height in zip(percents, heights, strict=True) if percent <= right]
-    dots(axes, inside, ys, mark, size=4, markeredgewidth=0, alpha=0.8)
+    dots(axes, inside, ys, mark, size=4, markeredgewidth=0)
     if len(inside) < len(trials):
         axes.plot([right], [y], ">", color=mark.colour, markersize=4.5, clip_on=False)
     beside(axes, 1, y, _bytes(trials))

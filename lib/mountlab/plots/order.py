@@ -112,6 +112,7 @@ def _draw_order(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Ma
             some = [trial for trial in points if trial.warmup == hollow]
             xs, ys = [t.place for t in some], [t.value for t in some]
             face = "none" if hollow else mark.colour
-            dots(axes, xs, ys, mark, size=3.8, markerfacecolor=face, rasterized=raster)
+            texts = [] if raster else [trial.label(1, "× mean") for trial in some]
+            dots(axes, xs, ys, mark, size=3.8, texts=texts, markerfacecolor=face, rasterized=raster)
     axes.set_ylabel("× mean")
     plain_ticks(axes.yaxis, 3)

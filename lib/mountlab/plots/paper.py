@@ -80,6 +80,7 @@ def _scale(figure: Figure, scale: float) -> None:
 def _in_black(figure: Figure) -> None:
     """What takes the colour of the page's text is black."""
     for artist in figure.findobj():
+        artist.set_gid(None)  # what its marks say on a page
         for setting in ("color", "edgecolor", "facecolor", "markeredgecolor", "markerfacecolor"):
             get, put = getattr(artist, f"get_{setting}", None), getattr(artist, f"set_{setting}", None)
             if get and put and _is_ink(get()):

@@ -84,7 +84,7 @@ def plot_simulated(
         for y, ((trials, low, high), miss) in enumerate(zip(runs, missed, strict=True)):
             mark, ends = _MISSED if miss else _HELD, (low / truth, high / truth)
             xs = [value / truth for value in trials]
-            axes.plot(xs, [y] * len(xs), "o", color=mark.colour, alpha=0.45, markersize=2.5, linestyle="none")
+            axes.plot(xs, [y] * len(xs), "o", color=mark.colour, alpha=0.6, markersize=2.5, linestyle="none")
             interval(axes, y, *ends, colour=mark.colour, width=1.6)
             if miss:
                 dot(axes, min(ends, key=lambda end: abs(end - 1)), y, mark, size=4.5)

@@ -19,6 +19,7 @@ from mountlab.plots.base import Plot, require
 from mountlab.plots.levels import Levels, levels_of
 from mountlab.plots.panels import figure_of, label_ends, name_axes, panel_figure, shown_of, times, value_limits
 from mountlab.plots.style import Mark, marks_of
+from mountlab.plots.svg import say
 from mountlab.plots.texts import short
 from mountlab.plots.ticks import set_ticks
 
@@ -120,16 +121,23 @@ def _draw(
         xs = [levels.place(row["level_of_factor"]) + shift - levels.step * _DOTS_ASIDE for row in shown]
         ys = [float(row["value"]) / scale.factor for row in shown]
         mark = marks[name]
-        dots(axes, xs, ys, Mark(mark.colour, "o", "●"), size=2.4, markeredgewidth=0, alpha=0.45)
+        dots(axes, xs, ys, Mark(mark.colour, "o", "●"), size=2.4, markeredgewidth=0)
         # The means joined by a line, with their intervals as whiskers; infinite ones have none.
         line = [row for row in means if row["filesystem"] == name]
         line.sort(key=lambda row: levels.place(str(row["level_of_factor"])))
         xs = [levels.place(str(row["level_of_factor"])) + shift for row in line]
         ys, lows, highs = ([float(row[key]) / scale.factor for row in line] for key in ("mean", "low", "high"))
         joined = "-" if levels.kind != "word" else "none"
-        axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=4.8, linewidth=1.3, linestyle=joined)
+        (drawn,) = axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=4.8, linewidth=1.3, linestyle=joined)
+        say(drawn, [label_of(row, scale) for row in line])
         for x, low, high in zip(xs, lows, highs, strict=True):
             upright(axes, x, low, high, colour=mark.colour)
+
+
+def label_of(row: Mapping[str, Any], scale: Scale) -> str:
+    """Return what the mark of an estimate says: its cell, its mean and interval."""
+    figures = numbers.mean_figures(*(float(row[key]) for key in ("mean", "low", "high")), factor=scale.factor)
+    return f"{row['cell']}: {figures} {scale.unit}, n = {row['n']}"
 
 
 def changes_of(means: Sequence[Mapping[str, Any]], levels: Levels) -> list[str]:

@@ -55,7 +55,7 @@ def plot_series(
                     points = thinned(course.points)
                     xs, ys = [seconds for seconds, _ in points], [value / scale.factor for _, value in points]
                     style = ":" if course.steady is False else "-"
-                    axes.plot(xs, ys, color=marks[name].colour, linewidth=0.9, alpha=0.75, linestyle=style)
+                    axes.plot(xs, ys, color=marks[name].colour, linewidth=0.9, linestyle=style)
         values = [value / scale.factor for course in drawn for _, value in thinned(course.points)]
         longest = max(course.points[-1][0] for course in drawn)
         for axes in panels.values():

@@ -54,11 +54,12 @@ MARKS = (
     Mark("#D55E00", "s", "■"),
     Mark("#009E73", "^", "▲"),
     Mark("#CC79A7", "D", "◆"),
-    Mark("#E69F00", "v", "▼"),
-    Mark("#56B4E9", "P", "✚"),
+    Mark("#B57800", "v", "▼"),
+    Mark("#2E8FCF", "P", "✚"),
     Mark("#8C8C8C", "X", "✖"),
 )
-"""Okabe and Ito's palette without black and yellow (which vanish on one of the two backgrounds), and a grey."""
+"""Okabe and Ito's palette without black and yellow, its orange and sky blue darker, and a grey. On a light page and on
+a dark one each has a contrast of 3 to 1 at least (WCAG 2, 1.4.11), if it is opaque."""
 
 UNUSABLE = "#8C8C8C"
 """The colour of what is not to be used."""

@@ -73,7 +73,8 @@ def _draw_trials(axes: Axes, trials: Sequence[TrialPoint], rows: Rows, marks: Ma
         shifts = [0.5 * ((trial.block - first) / max(last - first, 1) - 0.5) for trial in points]
         ys = [rows.places[trial.group, name] + shift for trial, shift in zip(points, shifts, strict=True)]
         raster = len(trials) > MANY_DOTS
-        dots(axes, xs, ys, marks[name], size=4.5, markeredgewidth=0, alpha=0.75, rasterized=raster)
+        texts = [] if raster else [trial.label(scale.factor, scale.unit) for trial in points]
+        dots(axes, xs, ys, marks[name], size=4.5, texts=texts, markeredgewidth=0, rasterized=raster)
 
 
 def value_axis(axes: Axes, values: Sequence[float], means: Sequence[MeanPoint]) -> None:
