@@ -291,17 +291,43 @@ def test_no_plot_is_cut_by_the_end_of_a_page(sheets: list[str], desk: Page) -> N
 
 MOST_SHEETS, FEWEST_LINES = 12, 12
 """Of the recorded run on A4; and the lines of text or of a plot below which a sheet is nearly empty."""
+MOST_OF_COMMANDS, MOST_IN_SHORT = 3, 4
+"""Sheets of the sweep and of the commands; and of the short version."""
 
 
 @pytest.mark.long
 def test_a_report_is_a_dozen_sheets_with_what_is_folded_left_folded(recorded_page: Page, tmp_path: Path) -> None:
     recorded_page.set_viewport_size(WIDE)  # type: ignore[arg-type]
-    recorded_page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
-    pages = pages_of(tmp_path / "report.pdf")
-    assert len(pages) <= MOST_SHEETS
+    folded = recorded_page.add_style_tag(content=".printed { display: none }")
+    assert len(printed(recorded_page, tmp_path)) <= MOST_SHEETS
+    folded.evaluate("style => style.remove()")
+    pages = printed(recorded_page, tmp_path)
+    assert len(pages) <= MOST_SHEETS + MOST_OF_COMMANDS
     lines = [len([line for line in text.splitlines() if line.strip()]) for text in pages]
     assert [n for n, count in enumerate(lines[:-1], 1) if count < FEWEST_LINES] == []
     assert not re.search(r"^ *t0\d\d\d ", "\n".join(pages), re.MULTILINE), "the list of all trials is folded"
+    whole = " ".join(" ".join(pages).split())
+    assert "--rw=randread --size=268435456" in whole, "the command of each cell is printed"
+    assert re.search(r"file_size: 4KiB.*sync: fsync", whole), "and the sweep"
+
+
+@pytest.mark.long
+def test_a_report_in_short_ends_before_the_trials(recorded_page: Page, tmp_path: Path) -> None:
+    recorded_page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    choice = recorded_page.get_by_label("Print in short")
+    choice.check()
+    pages = printed(recorded_page, tmp_path)
+    assert recorded_page.locator("#Trials").is_visible(), "on the screen all of it stays"
+    choice.uncheck()
+    assert len(pages) <= MOST_IN_SHORT
+    whole = " ".join(" ".join(pages).split())
+    assert all(part in whole for part in ("How much faster than ext4", "Caveats", "Results by metric"))
+    assert not any(part in whole for part in ("Trials in run order", "Appendix", "--rw=randread"))
+
+
+def printed(page: Page, directory: Path) -> list[str]:
+    page.pdf(path=directory / "report.pdf", prefer_css_page_size=True)
+    return pages_of(directory / "report.pdf")
 
 
 # --- tables on a phone ------------------------------------------------------------------------------------------------

@@ -193,9 +193,10 @@ def items(texts: Iterable[Text]) -> Html:
     return Html("<ul>{}</ul>").format(Html().join(Html("<li>{}</li>").format(text) for text in texts))
 
 
-def details(summary: Text, body: Text) -> Html:
-    """Return a part that the reader opens; printed as the reader left it."""
-    return Html("<details><summary>{}</summary>{}</details>").format(summary, body)
+def details(summary: Text, body: Text, *, printed: bool = False) -> Html:
+    """Return a part that the reader opens; printed as the reader left it, or with `printed` always."""
+    kind = Html(' class="printed"') if printed else Html()
+    return Html("<details{}><summary>{}</summary>{}</details>").format(kind, summary, body)
 
 
 def definitions(pairs: Mapping[str, Text], *, kind: str = "facts") -> Html:

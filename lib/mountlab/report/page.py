@@ -25,6 +25,8 @@ _FEWEST = 3
 """Parts that a page has at least, to have a table of contents."""
 _HEADING = re.compile(r"<h([1-6])(?: id=\"[^\"]*\")?>(.*?)</h\1>", re.DOTALL)
 _CODE = '<pre class="source"'
+_EVIDENCE = 'id="Trials"'
+"""Where the short version ends on paper (style.css)."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def page(body: Html, *, title: str, kind: str = "report") -> str:
         body=with_anchors,
         contents=[*top, *parts] if len(parts) >= _FEWEST else [],
         code=_CODE in with_anchors,
+        short=_EVIDENCE in with_anchors,
         style=Html(_template("style.css")),
         script=Html(_template("page.js")),
         policy=policy(),

@@ -88,7 +88,7 @@ def parameters(run: RunView) -> Html:
     head = [*head, *numeric("Outputs that state it")]
     options: Text = html.table(head, [Rows(rows)], caption="Options of the logs") if rows else ""
     text = yaml.safe_dump(run.info.parameters, sort_keys=False, allow_unicode=True, width=100)
-    return html.joined(options, html.details("The whole sweep, resolved", html.code_block(text)))
+    return html.joined(options, html.details("The whole sweep, resolved", html.code_block(text), printed=True))
 
 
 def reproduce(run: RunView) -> Html:

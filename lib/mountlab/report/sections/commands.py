@@ -130,7 +130,8 @@ def _cells(run: RunView) -> Html:
             tool, direct = TOOLS[workload.tool], _direct(workload)
             manner, size = tool.manner(workload), format_bytes(tool.space_bytes(workload))
         about = [workload.tool, manner.engine, manner.depth, manner.jobs, direct, size]
-        rows.append([workload.label, _who(run, command), *about, html.details("Command", html.code_block(texts[-1]))])
+        text = html.details("Command", html.code_block(texts[-1]), printed=True)
+        rows.append([workload.label, _who(run, command), *about, text])
     note = (
         "Depth is of one job; size is the most that the workload holds at a time. A command stands once for all cells "
         "that ran it, with what was run before and not measured."
