@@ -19,6 +19,7 @@ from mountlab.report import execute, index
 from mountlab.results import listing, store, tables
 from mountlab.results.entries import IndexEntry, comparison_of
 from mountlab.wording import verdicts
+from mountlab.wording.caveats import caveat_counts
 from pages import Page
 
 TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
@@ -70,8 +71,7 @@ def test_a_run_says_what_its_report_says(derived: Path, results: Path) -> None:
     assert entry.title == run.sweep.question
     assert (entry.box, entry.sweep, entry.n, entry.status) == ("local", "tour", "5 blocks", "complete")
     assert entry.created_at == "2026-11-20T10:19:02+00:00"
-    counts = {severity: sum(each.severity == severity for each in run.caveats) for severity in index.SEVERITIES}
-    assert {severity: entry.caveats.get(severity, 0) for severity in counts} == counts
+    assert entry.caveats == caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats)
     assert set(entry.verdicts) == {each.verdict for each in run.comparisons}
 
 

@@ -357,6 +357,12 @@ def test_caveats_are_grouped_worst_first() -> None:
     )
 
 
+def test_a_kind_of_caveat_counts_once_for_each_severity() -> None:
+    codes = [("warning", "noisy"), ("warning", "noisy"), ("note", "noisy"), ("warning", "busy")]
+    assert caveats.caveat_counts(codes) == {"error": 0, "warning": 2, "note": 1}
+    assert caveats.caveat_counts([]) == {"error": 0, "warning": 0, "note": 0}
+
+
 @every_row(
     ("message", "seen"),
     [

@@ -20,7 +20,7 @@ from mountlab.core.text import aligned, lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.wording import verdicts
-from mountlab.wording.caveats import SEVERITY_WORDS, doubts_by_cell, grouped
+from mountlab.wording.caveats import SEVERITY_WORDS, caveat_counts, doubts_by_cell
 
 STATE_WORDS: dict[ItemState | None, str] = {
     "done": "✓ done", "failed": "✗ failed", "left out": "– left out", "stopped": "… stopped", None: "… not begun",
@@ -82,7 +82,7 @@ def result_of(run: RunView) -> ItemResult:
         question=" ".join(run.sweep.question.split()),
         verdict=sentences[0],
         beside=beside(run),
-        caveats=Counter(group.severity for group in grouped(run.caveats)),
+        caveats=caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats),
         left_out=dict(run.sweep.left_out),
         bad_trials={status: n for status, n in statuses.items() if status in ("failed", "invalid")},
     )

@@ -42,6 +42,7 @@ from mountlab.results.listing import DAMAGE
 from mountlab.results.store import Run
 from mountlab.results.why import file_of
 from mountlab.sweep.sweep_file import Resolved
+from mountlab.wording.caveats import caveat_counts
 
 LARGEST, MOST_FILES = 16 * GIB, 1_000_000
 """What is unpacked at most: far more than any bundle has, and less than would fill most disks unseen."""
@@ -322,7 +323,6 @@ def _published(run: Path, table: str) -> str:
 
 def published_run(run: Run) -> PublishedRun:
     """Return what the pages of a bundle show of a run, by its figures."""
-    severities = [caveat.severity for caveat in run.caveats]
     return PublishedRun(
         run_id=run.info.run_id,
         name=run.sweep.name,
@@ -333,7 +333,7 @@ def published_run(run: Run) -> PublishedRun:
         status=run.info.status,
         sentences=(answers.sentence(run),),
         trials=len(run.trials),
-        caveats={severity: severities.count(severity) for severity in ("error", "warning", "note")},
+        caveats=caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats),
     )
 
 

@@ -6,7 +6,6 @@ figures were last derived; nothing is recomputed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -16,6 +15,7 @@ from mountlab.core.findings import COMPARISON_COLUMNS, Comparison, Severity, Ver
 from mountlab.core.model import Design
 from mountlab.core.numbers import counted
 from mountlab.core.run_info import RunInfo
+from mountlab.wording.caveats import caveat_counts
 from mountlab.wording.verdicts import (
     comparison_sentence,
     has_interval,
@@ -54,7 +54,7 @@ class IndexEntry:
     verdicts: tuple[str, ...] = ()
     """All that fell."""
     caveats: Mapping[str, int] = field(default_factory=dict)
-    """Severity to number."""
+    """Severity to how many kinds of caveats there are."""
     status: str = "complete"
     page: str = ""
     """Name of the page in the directory; '' where there is none yet."""
@@ -83,7 +83,7 @@ def entry_of_run(
         n=_blocks(family),
         sentence=_sentence(parameters, family, derived=comparisons is not None),
         verdicts=tuple(dict.fromkeys(comparison.verdict for comparison in family if has_interval(comparison))),
-        caveats=Counter(map(_severity, caveats)),
+        caveats=caveat_counts((_severity(row), row["code"]) for row in caveats),
         status=status,
         **page,
     )

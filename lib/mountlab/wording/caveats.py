@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -117,6 +118,13 @@ SEVERITY_WORDS: dict[Severity, str] = {"error": "Do not use", "warning": "Doubt"
 """What the reader should do with a figure that has a caveat."""
 
 
+def caveat_counts(codes: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Return how many kinds of caveats there are of each severity, the worst first. `codes`: severity and code of each
+    caveat. A code counts once however many cells it is about."""
+    counts = Counter(severity for severity, _ in set(codes))
+    return {severity: counts[severity] for severity in SEVERITY_WORDS}
+
+
 _SHOWN_IN_LINE, _LONGEST_SEEN = 1, 90
 
 
@@ -131,7 +139,7 @@ def caveat_line(groups: Sequence[CaveatGroup]) -> str:
         for place, group in enumerate(doubts)
     )
     differing = [f"{SEVERITY_WORDS[severity]}: {_in_line(texts)}." for severity, texts in lines.items()]
-    notes = len(groups) - len(doubts)
+    notes = caveat_counts((group.severity, group.code) for group in groups)["note"]
     return " ".join([*differing, *([f"{counted(notes, 'note')}."] if notes else [])])
 
 

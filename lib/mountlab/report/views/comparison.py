@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -23,7 +22,7 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sentences import comparison as text
 from mountlab.wording import verdicts as words
-from mountlab.wording.caveats import doubt_key, doubts_by_cell, grouped
+from mountlab.wording.caveats import caveat_counts, doubt_key, doubts_by_cell, grouped
 
 Row = TypeVar("Row", CellOverRuns, CellRatio)
 _IN_EACH_RUN = (
@@ -62,7 +61,7 @@ def entry(comparison: RunComparison) -> dict[str, object]:
         "page": "report.html",
         "verdict": text.sentences(comparison)[0],
         "created_at": max(run.info.created_at for run in comparison.runs),
-        "caveats": Counter(caveat.severity for caveat in comparison.caveats),
+        "caveats": caveat_counts((caveat.severity, caveat.code) for caveat in comparison.caveats),
         "runs": [run.info.run_id for run in comparison.runs],
     }
 
