@@ -39,6 +39,25 @@ class Sample:
         return f"{self.metric} {self.label}".strip()
 
 
+def samples_of(sweep: Sweep, measurements: pd.DataFrame, answer_metrics: Mapping[str, Sequence[str]]) -> list[Sample]:
+    """Return every sample that the answer is about: the whole of a metric where there is one, else each of its rows."""
+    rows = measurements[~measurements["warmup"].astype(bool)]
+    columns = ("cell", "metric", "label", "block", "trial_id", "value")
+    values = by_key(
+        ((cell, metric, label), (int(block), trial_id, float(value)))
+        for cell, metric, label, block, trial_id, value in rows_of(rows, *columns)
+    )
+    labels = by_key(((cell, metric), label) for cell, metric, label in values)
+    samples = []
+    for cell in sweep.cells:
+        for metric in answer_metrics.get(cell.workload.label, ()):
+            metric_labels = labels.get((cell.id, metric), [])
+            for label in [""] if "" in metric_labels else metric_labels:
+                blocks, trials, figures = zip(*sorted(values[cell.id, metric, label]), strict=True)
+                samples.append(Sample(cell, metric, label, trials, blocks, figures))
+    return samples
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """Everything that the checks look at. Frames have the columns of Run (mountlab.results.store)."""
@@ -128,22 +147,8 @@ class Evidence:
 
     @cached_property
     def samples(self) -> list[Sample]:
-        """Every sample that the answer is about: the whole of a metric where there is one, else each of its rows."""
-        rows = self.measurements[~self.measurements["warmup"].astype(bool)]
-        columns = ("cell", "metric", "label", "block", "trial_id", "value")
-        values = by_key(
-            ((cell, metric, label), (int(block), trial_id, float(value)))
-            for cell, metric, label, block, trial_id, value in rows_of(rows, *columns)
-        )
-        labels = by_key(((cell, metric), label) for cell, metric, label in values)
-        samples = []
-        for cell in self.sweep.cells:
-            for metric in self.answer_metrics[cell.workload.label]:
-                metric_labels = labels.get((cell.id, metric), [])
-                for label in [""] if "" in metric_labels else metric_labels:
-                    blocks, trials, figures = zip(*sorted(values[cell.id, metric, label]), strict=True)
-                    samples.append(Sample(cell, metric, label, trials, blocks, figures))
-        return samples
+        """Every sample that the answer is about."""
+        return samples_of(self.sweep, self.measurements, self.answer_metrics)
 
     def trials_with_counters(self) -> Iterator[tuple[Cell, list[tuple[str, Around]]]]:
         """Yield each cell with its counted trials whose counters were kept."""

@@ -25,6 +25,7 @@ from mountlab.report.sections.shared import answer_metrics, names_of, orders, wi
 from mountlab.report.sections.tables import latency_ratios
 from mountlab.report.sections.why import layer_plots
 from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
+from mountlab.report.sentences.run_order import run_order_sentences
 from mountlab.tools.fio_series import together
 from mountlab.wording import phrases, verdicts
 
@@ -164,8 +165,11 @@ def run_order_plots(run: RunView) -> Iterator[Plot]:
 
 
 def run_order(run: RunView) -> Html:
-    """Return the plots in run order, side by side."""
-    return _side_by_side(run, run_order_plots(run), _why_no_trial(run))
+    """Return the plots in run order, side by side, below what they show."""
+    drawn = _side_by_side(run, run_order_plots(run), _why_no_trial(run))
+    if str(drawn).startswith(html.NOTHING) or run.sweep.searches:
+        return drawn
+    return html.joined(*map(html.paragraph, run_order_sentences(run)), drawn)
 
 
 def distribution_plots(run: RunView) -> Iterator[Plot]:
