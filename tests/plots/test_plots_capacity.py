@@ -70,6 +70,9 @@ def test_the_title_says_how_much_each_takes_with_its_interval() -> None:
     intervals = "3080 [2930, 3230] requests/s on ext4 and 3980 [3780, 4180] on xfs"
     assert title == f"mail: read p99 ≤ 5 ms holds up to {intervals}"
     assert "capacity 3080 [2930, 3230] requests/s" in plot.alt.replace("\u202f", "")
+    alike = curves_of("ext4", "xfs", capacities=dict.fromkeys(("ext4", "xfs"), (3300.0, 2000.0, 5800.0)))
+    title = plots.plot_capacity(alike, filesystems=NAMES).title.replace("\u00a0", " ").replace("\u202f", "")
+    assert title.endswith("holds up to 3300 [2000, 5800] requests/s on ext4 and xfs")
 
 
 def test_bars_of_several_file_systems_do_not_lie_on_each_other() -> None:

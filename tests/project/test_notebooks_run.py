@@ -154,7 +154,8 @@ def test_how_much_it_can_take_opens_on_a_recorded_run_and_says_so_with_intervals
     executed = kernel.run("65_capacity")
     found = load_curve.searches(store.load_run(TOUR.with_name("how-much-example")))
     for search in found:
-        sentence = rf"{search.cell.filesystem.name} takes [\d\s]+ \[[\d\s]+, [\d\s]+\] requests/s"
+        takes = rf"{search.cell.filesystem.name}( and xfs)? (takes|each take)"
+        sentence = rf"{takes} [\d\s]+ \[[\d\s]+, [\d\s]+\] requests/s"
         assert re.search(sentence, html.words_of(html.Html(pages(executed))))
     assert drawings(pages(executed))
 

@@ -175,5 +175,5 @@ def test_an_objective_that_never_holds_and_one_that_always_does_end(tmp_path: Pa
     (compared,) = load_run(writer.path).comparisons
     assert (compared.verdict, compared.own.low > 100) == ("faster", True)
     text = " ".join(run_answer(load_run(writer.path)).split())
-    assert "At read p95 ≤ 5 ms, t already fails at 5 requests/s. u takes at least " in text
+    assert "At read p95 ≤ 5 ms, t already fails at 5 requests/s; u takes at least " in text
     assert re.search(r"requests/s, at least \d+ times as many: faster\.", text)

@@ -128,7 +128,8 @@ def _finding(curves: Sequence[LoadCurve]) -> str:
     objective = numbers.listed(list(dict.fromkeys(curve.text for curve in widest)))
     if not any(map(_bounded, capacities.values())):
         return f"{widest[0].workload_label}: latency over the arrival rate, with {objective}"
-    held = [f"{_figures(capacity)} on {name}" for name, capacity in capacities.items() if _bounded(capacity)]
+    names = by_key((_figures(capacity), name) for name, capacity in capacities.items() if _bounded(capacity))
+    held = [f"{figures} on {numbers.listed(alike)}" for figures, alike in names.items()]
     held[0] = held[0].replace(" on ", " requests/s on ", 1)
     verb = "holds" if len({curve.metric for curve in widest}) == 1 else "hold"
     return f"{widest[0].workload_label}: {objective} {verb} up to {numbers.listed(held)}"

@@ -10,6 +10,7 @@ from mountlab.analysis import load_curve
 from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
+from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.units import significant
@@ -48,13 +49,14 @@ def capacity(run: RunView) -> Html:
 
 
 def _items(texts: Iterable[Text]) -> Text:
-    """Return a list, or nothing where it would be empty."""
+    """Return a list, a paragraph of a single text, or nothing where it would be empty."""
     rows = list(texts)
-    return html.items(rows) if rows else ""
+    return html.items(rows) if len(rows) > 1 else html.joined(*map(html.paragraph, rows))
 
 
 def capacity_lines(run: RunView, searches: Sequence[CellSearch]) -> list[Html]:
-    """Return a line for each search: its capacity, how many times that of the baseline, and what makes it doubtful."""
+    """Return a line for each workload: capacities, and how many times that of the baseline they are; and lines for what
+    was not measured."""
     lines = words.answer_lines(run.sweep, searches, run.comparisons, run.caveats)
     return [html.paragraph(html.labelled(label, text)) for label, text in lines]
 
@@ -71,26 +73,40 @@ def capacity_plots(run: RunView) -> Iterator[Plot]:
 
 
 def _search_table(run: RunView, searches: Sequence[CellSearch]) -> Html:
-    """A row a search: what it found, from how many trials, and why it ended."""
+    """A row a search: what it found, from how many trials, and why it ended; against the baseline where it is
+    compared."""
     marks, ratios = swatches(run), words.ratios_of(run.comparisons)
-    head: Head = [
+    head: list[str | Column] = [
         "File system", *html.numeric(f"Capacity, {words.UNIT}"), Column("Interval", "interval"),
-        *html.numeric("Half width", f"Ratio to {run.sweep.baseline or 'baseline'}"), Column("Interval", "interval"),
-        "Verdict", "Search",
+        *html.numeric("Half width"),
     ]  # fmt: skip
+    if ratios:
+        head += [*html.numeric(f"Ratio to {run.sweep.baseline}"), Column("Interval", "interval"), "Verdict"]
     rows: list[tuple[str, list[Text]]] = []
     for search in searches:
-        name, ratio = search.cell.filesystem.name, ratios.get(search.cell.id)
-        against = ["1", "", "baseline"] if name == run.sweep.baseline else [numbers.MISSING, "", "not compared"]
-        if ratio is not None and name != run.sweep.baseline:
-            figures = verdicts.compared_figures(ratio)
-            verdict = verdicts.verdict_or_why(ratio, run.sweep.design.smallest_effect)
-            against = [figures.value, figures.interval, verdict]
-        capacity = [*words.capacity_figures(search), words.half_width_text(search.capacity)]
-        row: list[Text] = [marks[name], *capacity, *against, words.stop_sentence(search)]
-        rows.append((search.cell.workload.label, row))
+        name = search.cell.filesystem.name
+        row: list[Text] = [marks[name], *words.capacity_figures(search), words.half_width_text(search.capacity)]
+        if ratios:
+            row += _against_baseline(run, name, ratios.get(search.cell.id))
+        rows.append((search.cell.workload.label, [*row, words.stop_sentence(search)]))
     level = numbers.percent(run.sweep.design.level)
-    return html.grouped_table(head, rows, caption=f"Capacity at the objective, with its {level} interval")
+    caption = f"Capacity at the objective, with its {level} interval"
+    return html.grouped_table([*head, "Search"], rows, caption=caption)
+
+
+def _against_baseline(run: RunView, filesystem: str, ratio: Comparison | None) -> list[Text]:
+    """Ratio, interval and verdict; of a ratio that has only a bound that."""
+    if filesystem == run.sweep.baseline:
+        return ["1", "", "baseline"]
+    if ratio is None:
+        return [numbers.MISSING, "", "not compared"]
+    figures, verdict = (
+        verdicts.compared_figures(ratio),
+        verdicts.verdict_or_why(ratio, run.sweep.design.smallest_effect),
+    )
+    if math.isnan(ratio.ratio) and verdicts.has_interval(ratio):
+        return [verdicts.times_text(ratio).removesuffix(" times"), "", verdict]
+    return [figures.value, figures.interval, verdict]
 
 
 def _every_trial(searches: Sequence[CellSearch]) -> Html:

@@ -140,6 +140,8 @@ def overview(run: RunView) -> Html:
 
 def means(run: RunView) -> Html:
     """Return the mean of each file system under each workload, and what could not be measured."""
+    if run.sweep.searches:  # a capacity is no mean, and stands in the answer
+        return html.nothing("")
     without: list[str] = []
     impossible = ((run.sweep.combinations[cell], reason) for cell, reason in _impossible(run).items())
     groups = by_key(((cell.filesystem.name, reason), cell.workload.label) for cell, reason in impossible)

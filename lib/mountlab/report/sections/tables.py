@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mountlab.analysis import capacity
 from mountlab.analysis.answers import answering
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.time_limits import late_trials
@@ -29,12 +30,14 @@ def tables(run: RunView) -> Html:
     """Return one table for each metric; those that the answer is about first, the others behind a summary."""
     main = answer_metrics(run)
     others = [metric for metric in dict.fromkeys(run.estimates["metric"]) if metric not in main]
-    measured = set(run.estimates["metric"])
+    measured = set(run.estimates["metric"]) - {capacity.METRIC}  # no mean: it has a table of its own
     beside = _BesideMeans.of(run)
     metric_tables = [_metric_table(run, metric, beside) for metric in main if metric in measured]
     rest = html.joined(*(_metric_table(run, metric, beside) for metric in others))
     hidden = html.details(numbers.counted(len(others), "more metric"), rest) if others else ""
-    return html.joined(*metric_tables, hidden) if metric_tables or others else html.paragraph("No trial succeeded.")
+    if not metric_tables and not others:
+        return html.nothing("") if run.sweep.searches else html.paragraph("No trial succeeded.")
+    return html.joined(*metric_tables, hidden)
 
 
 @dataclass(frozen=True)

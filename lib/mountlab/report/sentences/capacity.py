@@ -9,11 +9,12 @@ from mountlab.analysis.load_curve import CellSearch, LoadCurve
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import Caveat, Comparison, Estimate
 from mountlab.core.groups import by_key
+from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Sweep
-from mountlab.core.numbers import MISSING, count_figures, counted, listed, number, percent, quantity
+from mountlab.core.numbers import MISSING, count_figures, counted, listed, number, percent, quantity, rough_duration
 from mountlab.core.objectives import objective_text, percentile_text
+from mountlab.stats.histograms import ios_needed
 from mountlab.wording import verdicts
-from mountlab.wording.caveats import grouped
 
 UNIT = "requests/s"
 SEEN_LATE_S = 1e-3
@@ -27,15 +28,14 @@ def bounded(capacity: Estimate) -> bool:
 
 
 def capacity_figures(search: CellSearch) -> tuple[str, str]:
-    """Return the value and the interval for two columns; of an interval that is open at an end the bound, and of one
-    that is open at both what the trials answered."""
+    """Return the value and the interval for two columns; of an interval that is open at an end the bound."""
     low, high = search.capacity.low, search.capacity.high
     if bounded(search.capacity):
         figures = count_figures(search.capacity.mean, low, high)
         return figures.value, figures.interval
     if low > 0 or math.isfinite(high):
         return (f"≥ {_rate(low)}" if low > 0 else f"< {_rate(high)}"), ""
-    return MISSING, _tried_text(search)
+    return "not measured", ""
 
 
 def _rate(rate: float) -> str:
@@ -43,15 +43,13 @@ def _rate(rate: float) -> str:
     return number(float(f"{rate:.3g}"), 0)
 
 
-def _tried_text(search: CellSearch) -> str:
-    """'held at up to 400 requests/s and failed from 800 requests/s on': what trials answered that bound a capacity on
-    neither side; '' where none answered."""
-    rates = by_key((trial.meets_objective, trial.asked) for trial in search.counted if trial.on_schedule)
-    highest, lowest = max(rates.get(True, ()), default=None), min(rates.get(False, ()), default=None)
-    if highest is not None and lowest is not None and lowest <= highest:
-        return f"held and failed by turns between {_rate(lowest)} and {_rate(highest)} {UNIT}"
-    parts = [f"held at up to {_rate(highest)} {UNIT}"] if highest is not None else []
-    return " and ".join([*parts, *([f"failed from {_rate(lowest)} {UNIT} on"] if lowest is not None else [])])
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _rate_text(rate: float) -> str:
+    """'1 request/s', '1 230 requests/s'."""
+    return f"{_rate(rate)} {'request/s' if rate == 1 else UNIT}"
 
 
 # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,56 +71,138 @@ def ratios_of(comparisons: Iterable[Comparison]) -> dict[str, Comparison]:
 def answer_lines(
     sweep: Sweep, searches: Sequence[CellSearch], comparisons: Iterable[Comparison], caveats: Sequence[Caveat]
 ) -> list[tuple[str, str]]:
-    """Return a sentence for each search, the baseline first, after the label of its workload where there are several.
+    """Return the answer of each workload, the baseline first, after its label where there are several; then why
+    capacities were not measured, and what would measure them.
 
-    'At read p99 ≤ 5 ms, ext4 takes 3 140 [3 010, 3 280] requests/s.', 'xfs takes 3 800 [3 650, 3 960] requests/s, 1.21
+    'At read p99 ≤ 5 ms, ext4 takes 3 140 [3 010, 3 280] requests/s; xfs takes 3 800 [3 650, 3 960] requests/s, 1.21
     times as many [1.15, 1.27]: faster.'"""
     ratios, groups = ratios_of(comparisons), by_workload(searches)
     lines = []
     for label, members in groups.items():
-        at = f"At {objective_text(members[0].search.objective)}, "
-        for search in sorted(members, key=lambda member: member.cell.filesystem.name != sweep.baseline):
-            text = f"{at}{_takes(search, caveats)}"
-            ratio = ratios.get(search.cell.id)
-            if ratio is not None and verdicts.has_interval(ratio):
-                times, _, interval = verdicts.times_text(ratio).partition(" times")
-                verdict = verdicts.verdict_or_why(ratio, sweep.design.smallest_effect)
-                text += f", {times} times as many{interval}: {verdict}"
-            text += "."
-            if search.capacity.low <= 0 and math.isfinite(search.capacity.high):  # what the box did beside it
-                busy = [caveat for caveat in _about(search, caveats) if caveat.code in BUSY]
-                reasons = [grouped([caveat])[0].first_sentence for caveat in busy]
-                text += "".join(f" {sentence[:1].upper()}{sentence[1:]}." for sentence in reasons)
-            lines.append((label if len(groups) > 1 else "", text))
-            at = ""
+        name = label if len(groups) > 1 else ""
+        ordered = sorted(members, key=lambda member: member.cell.filesystem.name != sweep.baseline)
+        measured = [search for search in ordered if _is_measured(search)]
+        alike = by_key(
+            (_clause(search, ratios.get(search.cell.id), sweep, caveats), search.cell.filesystem.name)
+            for search in measured
+        )
+        clauses = [_said_of(names, clause) for clause, names in alike.items()]
+        sentences = ["; ".join(clauses[at : at + _MOST_CLAUSES]) for at in range(0, len(clauses), _MOST_CLAUSES)]
+        if sentences:
+            at = objective_text(members[0].search.objective)
+            lines.append((name, f"At {at}, {'. '.join(sentences)}."))
+        if missing := [search for search in ordered if not _is_measured(search)]:
+            which = listed([search.cell.filesystem.name for search in missing]) if measured else ""
+            lines.append((name, f"Not measured{f': {which}' if which else ''}. {' '.join(_reasons(missing))}"))
+            lines.append(("To measure it", f"{_capital('; '.join(_next_steps(missing, caveats)))}."))
     return lines
 
 
+_MOST_CLAUSES = 3
+"""Capacities in one sentence."""
+
+
+def _is_measured(search: CellSearch) -> bool:
+    """Return whether the trials bound the capacity on one side at least."""
+    return search.capacity.low > 0 or math.isfinite(search.capacity.high)
+
+
+def _clause(search: CellSearch, ratio: Comparison | None, sweep: Sweep, caveats: Sequence[Caveat]) -> str:
+    """'takes 3 800 [3 650, 3 960] requests/s, 1.21 times as many [1.15, 1.27]: faster'."""
+    text = _takes(search, caveats)
+    if ratio is None or not verdicts.has_interval(ratio):
+        return text
+    times, _, interval = verdicts.times_text(ratio).partition(" times")
+    verdict = verdicts.verdict_or_why(ratio, sweep.design.smallest_effect)
+    return f"{text}, {times} times as many{interval}: {verdict}"
+
+
+def _said_of(names: Sequence[str], clause: str) -> str:
+    """'ext4 takes 3 300 requests/s', 'ext4 and xfs each take 3 300 requests/s'."""
+    if len(names) == 1:
+        return f"{names[0]} {clause}"
+    return f"{listed(names)} each {clause.replace('takes', 'take', 1).replace('already fails', 'already fail', 1)}"
+
+
 def _takes(search: CellSearch, caveats: Sequence[Caveat]) -> str:
-    """'ext4 takes 3 140 [3 010, 3 280] requests/s'; of an interval that is open at an end, what is known."""
-    name, capacity = search.cell.filesystem.name, search.capacity
+    """'takes 3 140 [3 010, 3 280] requests/s'; of an interval that is open at an end 'takes at least 12 000 requests/s'
+    or 'already fails at 25 requests/s on this busy box'."""
+    capacity, codes = search.capacity, {caveat.code for caveat in _about(search, caveats)}
+    if capacity.low <= 0:
+        return f"already fails at {_rate_text(capacity.high)}{' on this busy box' if codes.intersection(BUSY) else ''}"
     if not bounded(capacity):
-        return f"{name} {_takes_bound(search, caveats)}"
+        return f"takes at least {_rate_text(capacity.low)}"
     figures = count_figures(capacity.mean, capacity.low, capacity.high)
-    if any(caveat.code == "capacity-changed" for caveat in _about(search, caveats)):
-        return f"{name} takes between {figures.low} and {figures.high} {UNIT}, which seems to have changed meanwhile"
+    if "capacity-changed" in codes:
+        return f"takes between {figures.low} and {figures.high} {UNIT} (its capacity changed during the search)"
     width = search.search.half_width
     wide = f" ({half_width_text(capacity)}, where ±\u00a0{percent(width)} was asked for)"
     imprecise = half_width(capacity) > width and search.stop is not None and search.stop.reason != "precise"
-    return f"{name} takes {figures} {UNIT}{wide if imprecise else ''}"
+    return f"takes {figures} {UNIT}{wide if imprecise else ''}"
 
 
-def _takes_bound(search: CellSearch, caveats: Sequence[Caveat]) -> str:
-    """'takes at least 12 000 requests/s', 'already fails at 25 requests/s on this busy box'."""
-    low, high = search.capacity.low, search.capacity.high
-    if low > 0:
-        return f"takes at least {_rate(low)} {UNIT}"
-    if math.isfinite(high):
-        busy = any(caveat.code in BUSY for caveat in _about(search, caveats))
-        return f"already fails at {_rate(high)} {UNIT}{' on this busy box' if busy else ''}"
-    if not any(trial.on_schedule for trial in search.counted):
-        return f"has no bound, since none of {counted(len(search.counted), 'trial')} tells whether the objective held"
-    return f"has no bound from {counted(len(search.counted), 'trial')}: the objective {_tried_text(search)}"
+# ── what was not measured ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _faults(search: CellSearch) -> dict[str, int]:
+    """Return what keeps trials from an answer, to how many counted trials it does."""
+    metrics = [curve.metric for curve in search.curves]
+    short = sum(any(metric not in trial.latencies for metric in metrics) for trial in search.counted)
+    return {"short": short, "late": len(search.lost)}
+
+
+def _main_fault(search: CellSearch) -> str:
+    """Return the fault of half of the trials or more; '' where neither has so many: the trials were too few."""
+    least = max(1, len(search.counted) / 2)
+    return next((fault for fault, trials in _faults(search).items() if trials >= least), "")
+
+
+def _reasons(searches: Sequence[CellSearch]) -> list[str]:
+    """Return why the capacities of these searches were not measured, each in a sentence."""
+    percentile = listed([_percentile_of(curve) for curve in searches[0].curves])
+    words = {"short": f"had too few requests for {percentile}", "late": "missed their schedule of arrivals"}
+    sentences = []
+    for fault, members in by_key((_main_fault(search), search) for search in searches).items():
+        if fault:
+            shares = [_share_of_trials(_faults(search)[fault], search) for search in members]
+            sentences.append(f"{listed(shares)} {words[fault]}.")
+            continue
+        for search in members:
+            name, trials = search.cell.filesystem.name, counted(len(search.counted), "trial")
+            tried = f"{trials} of {name} were too few: the objective {_tried_text(search)}."
+            sentences.append(tried if len(search.counted) > len(search.lost) else f"No trial of {name} counts.")
+    return sentences
+
+
+def _share_of_trials(count: int, search: CellSearch) -> str:
+    """'5 of 8 trials of tmpfs'."""
+    return f"{count} of {counted(len(search.counted), 'trial')} of {search.cell.filesystem.name}"
+
+
+def _tried_text(search: CellSearch) -> str:
+    """'held at up to 400 requests/s and failed from 800 requests/s on': what the trials on schedule answered."""
+    rates = by_key((trial.meets_objective, trial.asked) for trial in search.counted if trial.on_schedule)
+    highest, lowest = max(rates.get(True, ()), default=None), min(rates.get(False, ()), default=None)
+    if highest is not None and lowest is not None and lowest <= highest:
+        return f"held and failed by turns between {_rate(lowest)} and {_rate_text(highest)}"
+    parts = [f"held at up to {_rate_text(highest)}"] if highest is not None else []
+    return " and ".join([*parts, *([f"failed from {_rate_text(lowest)} on"] if lowest is not None else [])])
+
+
+def _next_steps(searches: Sequence[CellSearch], caveats: Sequence[Caveat]) -> list[str]:
+    """Return what would measure these capacities: 'a runtime of 40 min or a looser objective', 'a quiet box'."""
+    by_fault = by_key((_main_fault(search), search) for search in searches)
+    steps = []
+    if short := by_fault.get("short"):
+        wanted = max(ios_needed(PERCENT_OF[curve.metric]) for search in short for curve in search.curves)
+        lowest = min(trial.asked for search in short for trial in search.counted)
+        steps.append(f"a `runtime` of {rough_duration(wanted / lowest)} or a looser objective")
+    if any(search.stop is None or search.stop.reason == "not finished" for search in searches):
+        steps.append("the rest of the search (`mountlab resume`)")
+    elif "" in by_fault:
+        steps.append(f"more trials (`max_trials` above {max(search.search.max_trials for search in by_fault[''])})")
+    busy = any(caveat.code in BUSY for search in searches for caveat in _about(search, caveats))
+    return [*steps, *(["a quiet box"] if busy or "late" in by_fault else [])]
 
 
 def _about(search: CellSearch, caveats: Sequence[Caveat]) -> list[Caveat]:
@@ -143,30 +223,27 @@ def stop_sentence(search: CellSearch) -> str:
 
 
 def open_sentence(search: CellSearch) -> str:
-    """Say what the open end of an interval means; '' of one that has none."""
-    name, low, high = search.cell.filesystem.name, search.capacity.low, search.capacity.high
-    if bounded(search.capacity):
+    """Say what the open end of an interval means; '' of one that has none, and of what was not measured."""
+    if bounded(search.capacity) or not _is_measured(search):
         return ""
-    if low > 0:
+    name = search.cell.filesystem.name
+    if search.capacity.low > 0:
         return f"{name}: no upper bound, since the objective did not fail often enough at the highest rates."
-    if math.isfinite(high):
-        return f"{name}: no lower bound, since the objective did not hold often enough at the lowest rates."
-    trials = counted(sum(trial.on_schedule for trial in search.counted), "trial")
-    return f"{name}: the {trials} that count bound it on neither side."
+    return f"{name}: no lower bound, since the objective did not hold often enough at the lowest rates."
 
 
 def lost_sentence(search: CellSearch) -> str:
-    """Say which trials do not count, and why; '' where all do."""
+    """'2 of 24 trials of ext4 missed their schedule, from 2 580 requests/s on, and do not count. Some requests started
+    up to 800 ms late.'; '' where all count."""
     if not search.lost:
         return ""
-    name, latest = search.cell.filesystem.name, max(trial.lateness for trial in search.lost)
-    late = f" Requests were issued up to {quantity(latest, 's')} after they were due." if latest >= SEEN_LATE_S else ""
-    lowest = f"{_rate(min(trial.asked for trial in search.lost))} {UNIT}"
-    do, at = ("does", f"at {lowest}") if len(search.lost) == 1 else ("do", f"from {lowest} on")
-    return (
-        f"{len(search.lost)} of {counted(len(search.counted), 'trial')} of {name} {do} not count: {at} the schedule of "
-        f"arrivals was not kept, and it is not known whether the objective held.{late}"
-    )
+    latest = max(trial.lateness for trial in search.lost)
+    how = f"started up to {quantity(latest, 's')} late" if latest >= SEEN_LATE_S else "were never issued"
+    lowest = _rate_text(min(trial.asked for trial in search.lost))
+    trials = _share_of_trials(len(search.lost), search)
+    if len(search.lost) == 1:
+        return f"{trials} missed its schedule, at {lowest}, and does not count. Some requests {how}."
+    return f"{trials} missed their schedule, from {lowest} on, and do not count. Some requests {how}."
 
 
 def undrawn_sentence(search: CellSearch) -> str:
@@ -186,13 +263,15 @@ def _percentile_of(curve: LoadCurve) -> str:
 
 
 def knee_sentence(curves: Sequence[LoadCurve]) -> str:
-    """'The flat part of read p99 ends between 2 100 and 2 400 requests/s on ext4 ...'; '' where no curve shows it."""
-    knees = [(curve, curve.knee) for curve in curves if curve.knee]
-    if not knees:
-        return ""
-    ends = [f"{number(knee[0], 0)} and {number(knee[1], 0)} {UNIT} on {curve.filesystem}" for curve, knee in knees]
+    """'Read p99 is flat up to 2 100 requests/s on ext4, and more than twice as long from 2 400 requests/s on.'; ''
+    where no curve shows it."""
+    knees = by_key((knee, curve.filesystem) for curve in curves if (knee := curve.knee))
+    ends = [
+        f"up to {_rate_text(low)} on {listed(names)}, and more than twice as long from {_rate_text(high)} on"
+        for (low, high), names in knees.items()
+    ]
     what = _percentile_of(curves[0])
-    return f"The flat part of {what} ends between {listed(ends)}: from there on it is more than twice as long."
+    return f"{_capital(what)} is flat {'; '.join(ends)}." if ends else ""
 
 
 def half_width(capacity: Estimate) -> float:
