@@ -726,9 +726,21 @@ def test_bytes_are_shares_of_what_the_tool_asked_for() -> None:
     assert axes.get_xlim()[1] < 300
 
 
-def test_without_a_cache_the_title_says_so() -> None:
-    plot = plots.plot_bytes([Delivered("ext4", "w", "write", 1e6, 1e6)], filesystems=NAMES)
-    assert plot.title == "The device moved what was asked of it in every row: no cache answered"
+@every_row(
+    ("device_mb", "title"),
+    [
+        ({"ext4": 1.0, "tmpfs": 1.05}, "The device moved what was asked of it in every row: no cache answered"),
+        ({"ext4": 1.2, "tmpfs": 34.1},
+         "The device moved more than the tool in 2 of 2 rows, most on tmpfs: 34.1\u00a0MB for 1.00\u00a0MB"),
+        ({"ext4": 1.0, "tmpfs": 1.2},
+         "The device moved more than the tool in 1 of 2 rows, most on tmpfs: 1.20\u00a0MB for 1.00\u00a0MB"),
+    ],
+)  # fmt: skip
+def test_without_a_cache_the_title_says_so_or_where_the_device_moved_more(
+    device_mb: dict[str, float], title: str
+) -> None:
+    trials = [Delivered(name, "w", "write", 1e6, 1e6 * megabytes) for name, megabytes in device_mb.items()]
+    assert plots.plot_bytes(trials, filesystems=NAMES).title == title
     with pytest.raises(InputError, match="there is no trial with counters"):
         plots.plot_bytes([Delivered("ext4", "w", "write", 0.0, 0.0)], filesystems=NAMES)
 

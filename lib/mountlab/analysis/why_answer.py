@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from mountlab.analysis import answers, why, why_doubts
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import Cause
+from mountlab.analysis.why import Cause, PartOfDifference
 from mountlab.analysis.why_doubts import Cost, Cut, Off, Withheld
 from mountlab.core.findings import Comparison
 from mountlab.wording import verdicts
-from mountlab.wording.caveats import doubts_by_cell
 
 _LATENCY = re.compile(r"(\w+?)_(?:submission_|completion_|total_)?latency(?:_(\w+))?\Z")
 _RATE = re.compile(r"(read|write|sync)_(?:iops|bandwidth|rate)\Z")
@@ -23,8 +22,6 @@ _OTHERS = ("bandwidth", "file_rate", "operation_rate", "elapsed")
 _TAIL = ("p95", "p99", "p99_9", "max")
 MUCH = math.log(1 / 0.85)
 """A figure that tracing changes by more, either way, is not the one that was counted."""
-_BUSY = ("box-busy", "other-io", "time-stolen")
-"""Caveats that something else was at work on the box."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +39,19 @@ class Answer:
     """Its cells whose record ended before the tool did."""
     off: tuple[Off, ...] = ()
     """Its cells whose parts do not add up to what the tool says."""
-    busy: tuple[str, ...] = ()
-    """Codes of the caveats that something else was at work."""
 
     @property
     def against(self) -> bool:
         """Whether the traced trials show the difference the other way round."""
         cause, better = self.cause, self.comparison.verdict
         return cause is not None and cause.differs and (cause.ratio.ratio < 1) != (better == "faster")
+
+    @property
+    def established(self) -> PartOfDifference | None:
+        """The largest part of the difference, where one is shown to be it; else None."""
+        cause = self.cause
+        unclear = cause is None or self.comparison.verdict == "undecided" or self.against or cause.as_large
+        return None if unclear or cause is None else cause.largest
 
 
 def answering(run: RunView) -> list[Answer]:
@@ -59,11 +61,10 @@ def answering(run: RunView) -> list[Answer]:
         return []
     causes = why.causes(run.why, run.sweep, run.comparisons)
     costs = why_doubts.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
-    doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
     timed = [c for c in answers.answering(run) if c.verdict != "same" and _is_timed(c.metric)]
     explained: list[Answer] = []
     for comparison in verdicts.strongest_first(timed):
-        answer = _answer(run, comparison, causes, costs, verdicts.doubts_about(comparison, doubts))
+        answer = _answer(run, comparison, causes, costs)
         if answer.cause is None or answer.cause not in [earlier.cause for earlier in explained]:
             explained.append(answer)
     return explained
@@ -74,9 +75,7 @@ def _is_timed(metric: str) -> bool:
     return metric in _OTHERS or bool(_LATENCY.match(metric) or _RATE.match(metric))
 
 
-def _answer(
-    run: RunView, comparison: Comparison, causes: Sequence[Cause], costs: Sequence[Cost], doubts: Sequence[str]
-) -> Answer:
+def _answer(run: RunView, comparison: Comparison, causes: Sequence[Cause], costs: Sequence[Cost]) -> Answer:
     cells = [verdicts.cell_id(name, comparison) for name in (comparison.candidate, comparison.baseline)]
     pair = comparison.baseline, comparison.candidate, verdicts.workload_of(comparison)
     of_pair = [cause for cause in causes if (cause.baseline, cause.candidate, cause.workload_label) == pair]
@@ -90,7 +89,6 @@ def _answer(
         slowed=tuple(cost for cost in costs if cost.metric == comparison.metric and cost.cell in cells and _much(cost)),
         cut=tuple(cut for cut in why_doubts.cuts(run.why) if cut.cell in cells),
         off=tuple(off for off in why_doubts.off(run.why) if off.cell in cells and off.operation == cause.operation),
-        busy=tuple(code for code in _BUSY if code in doubts),
     )
 
 

@@ -42,8 +42,8 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(list(foreign), trials)} the device moved up to "
-                f"{format_bytes(float(max(foreign.values())))} that were not the trial's: other programs used it at "
-                "the same time. The figures lack their share. Stop them, or give the box a scratch device.",
+                f"{format_bytes(float(max(foreign.values())))} that were not the trial's: other programs took "
+                "bandwidth from it. Stop them, or give the box a scratch device.",
             )
 
 

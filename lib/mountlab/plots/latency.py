@@ -116,9 +116,13 @@ def _widest(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the slowest and the fastest file system where they differ most, without intervals."""
     gaps = []
     for workload, percent, at, ratio in _ranked(rows):
-        ends = [f"{numbers.quantity(float(row['mean']), 's')} on {row['filesystem']}" for row in (at[0], at[-1])]
-        apart = f" and {ends[1]}, a factor of {numbers.ratio_figures(ratio, math.nan, math.nan).value}"
-        gaps.append((ratio, f"{percent:g} % stay below {ends[0]}{apart if len(at) > 1 else ''} ({workload})"))
+        slowest, fastest = (numbers.quantity(float(row["mean"]), "s") for row in (at[0], at[-1]))
+        text = f"{percent:g} % stay below {slowest} on {at[0]['filesystem']}"
+        if len(at) > 1:
+            about = float(f"{ratio:.2g}")
+            times = numbers.number(about, 1 if about < 10 else 0)
+            text += f", about {times} times the {fastest} on {at[-1]['filesystem']}"
+        gaps.append((ratio, f"{text} ({workload})"))
     return max(gaps)[1]
 
 

@@ -19,7 +19,8 @@ from mountlab.plots.ticks import plain_ticks
 
 _MOST_PERCENT = 250.0
 """Beyond this the axis ends, and an arrowhead says that it goes on: a device may move many times what was asked."""
-_ANSWERED, _ALL = 0.9, 0.995
+_ANSWERED, _MORE = 0.9, 1.1
+"""Shares of the tool's bytes: of a lower one a cache answered for the rest, of a higher one the device moved more."""
 SIDES = {"read": ("read", "delivered"), "write": ("written", "taken")}
 
 
@@ -100,12 +101,16 @@ def _answers(trials: Sequence[Delivered]) -> list[str]:
     """In how many rows (a cell and a direction) a cache answered, and each one's share, the smallest first."""
     cells = by_key(((trial.filesystem, trial.workload_label, trial.side), trial) for trial in trials)
     least = {key: min(trial.share for trial in members) for key, members in cells.items()}
-    cached = sum(share < _ANSWERED for share in least.values())
+    more = {key: share for key, members in cells.items() if (share := fmean(t.share for t in members)) > _MORE}
+    cached, rows = sum(share < _ANSWERED for share in least.values()), numbers.counted(len(least), "row")
     first = "The device moved what was asked of it in every row: no cache answered"
     if cached:
-        rows, limit = numbers.counted(len(least), "row"), numbers.percent(_ANSWERED)
-        first = f"In {cached} of {rows} the device moved less than {limit} of the tool's bytes"
+        first = f"In {cached} of {rows} the device moved less than {numbers.percent(_ANSWERED)} of the tool's bytes"
         first += ": a cache answered or kept the rest"
+    elif more:
+        most = max(more, key=lambda key: more[key])
+        sizes = _bytes(cells[most]).replace(" of ", " for ")
+        first = f"The device moved more than the tool in {len(more)} of {rows}, most on {most[0]}: {sizes}"
     lines = [
         f"{short(name)}, {workload}, {side}: {numbers.percent(least[name, workload, side])} or more, {_bytes(members)}"
         for (name, workload, side), members in sorted(cells.items(), key=lambda item: least[item[0]])

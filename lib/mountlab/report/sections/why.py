@@ -66,16 +66,19 @@ def _sentences(run: RunView, causes: Sequence[Cause], figures: Sequence[WorkFigu
     answered = [answer.cause for answer in answering(run) if answer.cause]
     ordered = [*answered, *(cause for cause in causes if cause not in answered)]
     alone, instead = len({cause.workload_label for cause in ordered}) == 1, partial(ran_instead, run.why)
+    counts = {cause.ratio.n for cause in ordered}
     sentences = []
     for cause in ordered:
         subject = why_sentences.cause_subject(cause, name_workload=not alone)
-        sentences.append(html.labelled(subject, why_sentences.cause_sentence(cause, figures, instead)))
+        text = why_sentences.cause_sentence(cause, figures, instead, name_n=len(counts) > 1)
+        sentences.append(html.labelled(subject, text))
     if not sentences:
         reason = "no two file systems are compared" if not run.comparisons else "too few diagnostic trials are shown"
         return html.paragraph(f"No difference is explained: {reason}. The split of each latency is below.")
     more = sentences[_MOST_SENTENCES:]
     folded = html.details(numbers.counted(len(more), "more difference"), html.items(more)) if more else ""
-    return html.joined(html.items(sentences[:_MOST_SENTENCES]), folded)
+    n = f"n = {numbers.counted(min(counts), 'diagnostic block')} each." if len(counts) == 1 else ""
+    return html.joined(html.items(sentences[:_MOST_SENTENCES]), folded, html.paragraph(n, kind="meta") if n else "")
 
 
 # ── bars ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,17 +12,21 @@ from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, WorkFi
 from mountlab.analysis.why_answer import Answer, answering
 from mountlab.analysis.why_details import ran_instead
 from mountlab.analysis.why_doubts import Cost, Cut, Off, PartlySeen, Withheld
+from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
-from mountlab.core.names import cell_id, code_words, latency_noun, metric_noun
+from mountlab.core.names import cell_id, latency_noun, metric_noun
 from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
 from mountlab.core.units import significant
 from mountlab.stats import DifferenceShare
 from mountlab.stats.histograms import ios_needed
+from mountlab.sweep.design_entry import MOST_DIAGNOSTIC
 from mountlab.wording import verdicts
 
 _MOST_MORE, _MOST_ANSWERS = 2, 3
 """Parts that are named after the largest; differences that the answer explains."""
+_ENOUGH_BLOCKS = 10
+"""Diagnostic blocks that name the part that makes three quarters of a difference (docs/why.md)."""
 _BELOW = ("writeback", "journal", "queue", "device", "flush")
 """Layers in which an operation waits for the device."""
 _TENTHS = (0.95, 9.95)
@@ -32,8 +36,9 @@ _LEAST_SHARE = 0.05
 _LEAST_WAIT, _HALF, _MOST_RAN = 0.2, 0.5, 3
 """Share of a difference from which on the wait for a processor is explained; of such a wait from which on an idle
 processor explains it; programs that are named."""
-_WORK, _MOST_WORK = ("device_ios_per_op", "flushes_per_sync", "commits_per_sync"), 2
-"""Ratios of work that are looked at, and how many of them are named."""
+_WORK = ("device_ios_per_op", "write_amplification", "flushes_per_sync", "commits_per_sync")
+_MOST_WORK, _MOST_CLUES = 2, 3
+"""Ratios of work that are looked at; how many of them are named for a difference, and for several together."""
 _WORK_APART, _LEAST_WORK, _HARDLY_ANY = 1.1, 0.01, 0.001
 """The factor, and the amount per operation, by which ratios of work differ that may explain something; a count per
 operation that tells no more than that it is smaller."""
@@ -49,38 +54,51 @@ def cause_subject(cause: Cause, *, name_workload: bool = True) -> str:
     return f"{cause.candidate} and {cause.baseline}, {_latency(cause)}{under}"
 
 
-def cause_sentence(cause: Cause, figures: Sequence[WorkFigure], instead: Instead) -> str:
-    """'2.1 flushes per sync on ext4, 1.0 on xfs. The largest part of the difference is flushes (for the journal):
-    80 % [71, 88]. xfs takes 0.58 [0.54, 0.62] of ext4's time: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks.';
+def cause_sentence(cause: Cause, figures: Sequence[WorkFigure], instead: Instead, *, name_n: bool = True) -> str:
+    """'The largest part of the difference is flushes (for the journal): 80 % [71, 88]. xfs takes 0.58 [0.54, 0.62] of
+    ext4's time: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks. Work: 2.1 flushes per sync on ext4, 1.0 on xfs.';
     where nothing is shown, why."""
-    sentence, largest = _stop(work_words(cause, figures)), cause.largest
+    clause, largest = work_words(cause, figures), cause.largest
+    done = f" Work: {clause}." if clause else ""
+    n = f"; n = {counted(cause.ratio.n, 'diagnostic block')}" if name_n else ""
     if largest is None:
-        return f"{sentence}{_nothing_shown(cause)}"
-    shares = f"{_more(cause, largest)}{_summed(cause, largest)}{_consequence(cause, instead)}"
+        return f"{_nothing_shown(cause).removesuffix('.')}{n}.{done}"
+    shares = f"{_largest(cause, largest)}{_more(cause, largest)}{_summed(cause, largest)}{_consequence(cause, instead)}"
     sides = f"{quantity(cause.ours.mean, 's')} against {quantity(cause.theirs.mean, 's')}"
-    difference = f"{_ratio(cause)}: {sides}; n = {counted(cause.ratio.n, 'diagnostic block')}."
-    return f"{sentence}{_largest(cause, largest)} {difference}{shares}"
+    return f"{shares} {_ratio(cause)}: {sides}{n}.{done}"
 
 
-def _stop(clause: str) -> str:
-    return f"{clause[0].upper()}{clause[1:]}. " if clause else ""
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _latency(cause: Cause) -> str:
     return latency_noun(cause.operation, cause.statistic)
 
 
-def _largest(cause: Cause, part: PartOfDifference, what: str = "the difference") -> str:
+def _largest(cause: Cause, part: PartOfDifference) -> str:
     """'The largest part of the difference is flushes: 80 % [71, 88].'; 'Beside waiting for a processor, 42 % [36, 50],
-    the largest part of ...'; 'The largest parts of the difference are flushes, 45 % [40, 50], and the device, 41 %
-    [38, 44]: which of them is larger is not shown.'"""
-    wait = cause.wait_before
-    may_be_none = "" if not wait or wait.share.shown else ", which may be 0"
-    beside = f"Beside {layer_noun(*wait.part)}, {share_words(wait.share)}{may_be_none}, the" if wait else "The"
+    the largest part of ...'; 'The largest part of the difference may be flushes, 45 % [40, 50], or the device, 41 %
+    [38, 44].'"""
+    beside = f"{_beside_wait(cause)}the largest part of the difference"
     if cause.as_large:
-        several = _parts((part, *cause.as_large))
-        return f"{beside} largest parts of {what} are {several}: which of them is larger is not shown."
-    return f"{beside} largest part of {what} is {layer_noun(*part.part)}: {share_words(part.share)}."
+        return f"{_capital(beside)} may be {_either((part, *cause.as_large))}."
+    return f"{_capital(beside)} is {layer_noun(*part.part)}: {share_words(part.share)}."
+
+
+def _beside_wait(cause: Cause) -> str:
+    """'beside waiting for a processor, 42 % [36, 50], ' where that is larger than the part that is named; else ''."""
+    wait = cause.wait_before
+    if not wait:
+        return ""
+    may_be_none = "" if wait.share.shown else ", which may be 0"
+    return f"beside {layer_noun(*wait.part)}, {share_words(wait.share)}{may_be_none}, "
+
+
+def _either(parts: Sequence[PartOfDifference]) -> str:
+    """'flushes, 45 % [40, 50], or the device, 41 % [38, 44]'."""
+    *texts, last = [f"{layer_noun(*part.part)}, {share_words(part.share)}" for part in parts]
+    return f"{', '.join(texts)}, or {last}"
 
 
 # ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,24 +115,25 @@ def share_words(share: DifferenceShare) -> str:
     if not 0 < share.low <= 1:
         return value
     if share.high > 1:
-        return f"{value}, at least {_percent(share.low)}"
+        return f"{value} (at least {_percent(share.low)})"
     return f"{value} [{number(100 * share.low, 0)}, {number(100 * share.high, 0)}]"
 
 
 def share_cells(share: DifferenceShare) -> tuple[str, str]:
     """Return a share and its interval as two cells: '80 %', '[71, 88]'; of a part that points the other way '4 %
-    against'. An end above the whole is 'all'; two of them say nothing."""
+    against'. An end above the whole is 'all'; two of them bound nothing."""
     if not math.isfinite(share.share):
         return MISSING, ""
-    against = " against" if share.share < 0 else ""
     size = "more than all" if abs(share.share) > 1 else _percent(abs(share.share))
+    if share.share < 0 and size != _percent(0):
+        size += " against"
     if min(abs(share.low), abs(share.high)) > 1:
-        return f"{size}{against}", ""
+        return size, "no bound"
     ends = []
     for end in (share.low, share.high):
         text = "all" if abs(end) > 1 else number(100 * abs(end), 0)
         ends.append(f"{text} against" if end < 0 and text != "0" else text)
-    return f"{size}{against}", f"[{', '.join(ends)}]"
+    return size, f"[{', '.join(ends)}]"
 
 
 def _percent(share: float) -> str:
@@ -122,13 +141,13 @@ def _percent(share: float) -> str:
 
 
 def _nothing_shown(cause: Cause) -> str:
-    n = f"n = {counted(cause.ratio.n, 'diagnostic block')}"
+    """Return why no part of a difference is named."""
     if cause.differs:
         noun = layer_noun(*cause.parts[0].part)
-        return f"{_ratio(cause)}, but no part of that stands out of the noise: {noun}, the largest, may be 0; {n}."
+        return f"{_ratio(cause)}, but no part stands out of the noise: {noun}, the largest, may be 0."
     if math.isnan(cause.ratio.low):
-        return f"Nothing is shown of the difference in time: its spread is unknown; {n}."
-    return f"Nothing is shown of the difference in time: {_ratio(cause)}, which may be 1; {n}."
+        return f"The diagnostic trials show no difference in {_latency(cause)}: its spread is unknown."
+    return f"The diagnostic trials show no difference in {_latency(cause)}: {_ratio(cause)}."
 
 
 def _ratio(cause: Cause) -> str:
@@ -144,7 +163,7 @@ def _more(cause: Cause, largest: PartOfDifference) -> str:
     others = [row for row in rest if row.share.shown and abs(row.share.share) >= _LEAST_SHARE]
     along = [row for row in others if row.share.share > 0][:_MOST_MORE]
     against = [row for row in reversed(others) if row.share.share < 0][:_MOST_MORE]
-    text = f" Next: {_parts(along)}." if along else ""
+    text = f" Then: {_parts(along)}." if along else ""
     return f"{text} Against it: {_parts(against)}." if against else text
 
 
@@ -153,7 +172,7 @@ def _summed(cause: Cause, first: PartOfDifference) -> str:
     layer, layers = cause.by_layer[0], {first.part.layer, *(("run_queue",) if cause.wait_before else ())}
     if not layer.share.shown or layer.part.layer in layers or layer.share.share <= first.share.share:
         return ""
-    return f" All in all {layer_noun(*layer.part)} has more: {share_words(layer.share)}."
+    return f" In total {layer_noun(*layer.part)} has more: {share_words(layer.share)}."
 
 
 def _parts(parts: Sequence[PartOfDifference]) -> str:
@@ -208,24 +227,37 @@ def program_noun(program: str) -> str:
 # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def work_words(cause: Cause, figures: Sequence[WorkFigure], *, differing: bool = False) -> str:
+def work_words(cause: Cause, figures: Sequence[WorkFigure]) -> str:
     """'2.1 flushes per sync on ext4, 1.0 on xfs (0.48 times [0.46, 0.50]); 3.1 device I/Os per sync on ext4, 2.0 on
-    xfs': the work that differs, that behind the largest part first; else 'the same work on both: 2.0 device I/Os per
-    sync', or '' with `differing`. '' also where none is known, and of an operation that waits for nothing below it."""
-    main = LAYERS[cause.largest.part.layer].quantity if cause.largest and cause.largest.part.layer else ""
-    names = dict.fromkeys((main, *_own_work(cause, figures)))
-    amounts = [(name, sides) for name in names if name and (sides := behind(cause, figures, name))]
-    unlike = []
-    for name, (theirs, ours) in amounts:  # by so much that it may explain something
-        may_be_same = ours.ratio is not None and ours.ratio.low <= 1 <= ours.ratio.high
-        difference = abs(theirs.figure.mean - ours.figure.mean)
-        if not may_be_same and _times(theirs, ours) > _WORK_APART and difference >= _LEAST_WORK:
-            unlike.append((name, (theirs, ours)))
+    xfs': the work that differs, that behind the largest part first; else 'the same on both, 2.0 device I/Os per sync'.
+    '' where none is known, and of an operation that waits for nothing below it."""
+    amounts = _amounts(cause, figures)
+    unlike = [(name, sides) for name, sides in amounts.items() if _differ(*sides)]
+    main = _main_work(cause)
     unlike.sort(key=lambda item: (item[0] != main, -_times(*item[1])))
-    if unlike or differing:
+    if unlike:
         return "; ".join(_sides(cause, name, *sides) for name, sides in unlike[:_MOST_WORK])
-    alike = [f"{_amount(sides[0])} {_counted(name, sides[0])}" for name, sides in amounts[:1]]
-    return f"the same work on both: {alike[0]}" if alike else ""
+    alike = [f"{_amount(theirs)} {_counted(name, theirs)}" for name, (theirs, _) in amounts.items()]
+    return f"the same on both, {alike[0]}" if alike else ""
+
+
+def _amounts(cause: Cause, figures: Sequence[WorkFigure]) -> dict[str, tuple[WorkFigure, WorkFigure]]:
+    """Return the ratios of work of baseline and candidate that may explain a difference, that behind its largest part
+    first."""
+    names = dict.fromkeys((_main_work(cause), *_own_work(cause, figures)))
+    return {name: sides for name in names if name and (sides := behind(cause, figures, name))}
+
+
+def _main_work(cause: Cause) -> str:
+    """Return the ratio of work behind the largest part; '' where there is none."""
+    return LAYERS[cause.largest.part.layer].quantity if cause.largest and cause.largest.part.layer else ""
+
+
+def _differ(theirs: WorkFigure, ours: WorkFigure) -> bool:
+    """Return whether work differs by so much that it may explain something."""
+    if ours.ratio is not None and ours.ratio.low <= 1 <= ours.ratio.high:
+        return False
+    return _times(theirs, ours) > _WORK_APART and abs(theirs.figure.mean - ours.figure.mean) >= _LEAST_WORK
 
 
 def _own_work(cause: Cause, figures: Sequence[WorkFigure]) -> Sequence[str]:
@@ -277,51 +309,117 @@ def work_value(value: float, unit: str) -> str:
 
 
 def answer_lines(run: RunView) -> list[tuple[str, str]]:
-    """Return a subject and a sentence for each difference that the answer is about, the strongest first, and how many
-    more the section has."""
-    if not run.why:
+    """Return what explains the differences that the answer is about, as subjects and sentences: the answer in one;
+    what of it is not established, and why; the work that differs; how to find out more."""
+    answers = answering(run)
+    if not answers:
         return []
     figures, instead = work(run.why, run.sweep), partial(ran_instead, run.why)
-    alone, smallest = len(run.sweep.workloads) == 1, run.sweep.design.smallest_effect
-    explained = [(answer, text) for answer in answering(run) if (text := answer_sentence(answer, figures, instead))]
-    first = explained[:_MOST_ANSWERS]
-    lines = [(answer_subject(answer, smallest, name_workload=not alone), text) for answer, text in first]
-    more = len(explained) - len(lines)
+    decided = [answer for answer in answers if answer.comparison.verdict != "undecided"]
+    first, alone = (decided or answers)[:_MOST_ANSWERS], len(run.sweep.workloads) == 1
+    clues = _clues(first, figures, name_workload=not alone)
+    if not decided:
+        return [("Why", "Not established: no difference is shown."), *clues]
+    notes = [(answer, text) for answer in first if (text := _note(answer, instead))]
+    summary = _summary(first, name_workload=not alone)
+    blocks = [answer.cause.ratio.n for answer in first if answer.cause]
+    n = [f"n = {counted(min(blocks), 'diagnostic block')}."] if blocks else []
+    if len(decided) == 1:
+        pair, smallest = first[0].comparison, run.sweep.design.smallest_effect
+        subject = f"Why {pair.candidate} is {verdicts.verdict_of(pair, smallest)} than {pair.baseline}"
+        subject += _under(pair, name_workload=not alone)
+        lines = [(subject, " ".join((summary, *(text for _, text in notes), *n)))]
+    else:
+        lines = [("Why", " ".join((summary, *n)))]
+        lines += [(_on(answer.comparison, name_workload=not alone), text) for answer, text in notes]
+    steps = _next_steps(first, run.why.traces["block"].nunique())
+    lines += [*clues, *([("To explain the rest", f"{'; '.join(steps)}.")] if steps else [])]
+    more = len(decided) - len(first)
     return [*lines, ("", f"The section Why has {counted(more, 'more difference')}.")] if more else lines
 
 
-def answer_subject(answer: Answer, smallest_effect: float, *, name_workload: bool = True) -> str:
-    """'Why xfs is faster than ext4 (sync rate)'; where that is undecided 'Work of xfs and ext4'."""
-    comparison = answer.comparison
-    under = f" under {verdicts.workload_of(comparison)}" if name_workload else ""
-    if comparison.verdict == "undecided":
-        return f"Work of {comparison.candidate} and {comparison.baseline}{under}"
-    verdict = verdicts.verdict_of(comparison, smallest_effect)
-    noun = metric_noun(comparison.metric)
-    return f"Why {comparison.candidate} is {verdict} than {comparison.baseline}{under} ({noun})"
+def _on(comparison: Comparison, *, name_workload: bool) -> str:
+    """'xfs', 'xfs under mail'."""
+    return f"{comparison.candidate}{_under(comparison, name_workload=name_workload)}"
 
 
-def answer_sentence(answer: Answer, figures: Sequence[WorkFigure], instead: Instead) -> str:
-    """'3.1 device I/Os per sync on ext4, 2.0 on xfs. The largest part of the difference in mean sync latency is flushes
-    (for the journal): 80 % [71, 88]; n = 5 diagnostic blocks.', then the doubts. Of a difference that is undecided the
-    work alone, '' where that is alike."""
+def _under(comparison: Comparison, *, name_workload: bool) -> str:
+    return f" under {verdicts.workload_of(comparison)}" if name_workload else ""
+
+
+def _summary(answers: Sequence[Answer], *, name_workload: bool) -> str:
+    """'On ext4 mostly flushes (for the journal), 53 % [28, 81] of the difference in mean sync latency. Not established
+    on btrfs and tmpfs.'; of a single answer without its file system."""
+    alone, clauses, latency = len(answers) == 1, list[str](), ""
+    for answer in answers:
+        if (part := answer.established) and answer.cause:
+            on = "" if alone else f"on {_on(answer.comparison, name_workload=name_workload)} "
+            degree = "mostly" if part.share.share >= _HALF else "above all"
+            what = f"{on}{_beside_wait(answer.cause)}{degree} {layer_noun(*part.part)}, {share_words(part.share)}"
+            named = _latency(answer.cause)
+            clauses.append(f"{what} of the difference in {named}" if named != latency else what)
+            latency = named
+    missing = [_on(answer.comparison, name_workload=name_workload) for answer in answers if not answer.established]
+    known = "; ".join(clauses)
+    established = [f"{_capital(known)}."] if known else []
+    unclear = [f"Not established{f' on {listed(missing)}' if clauses else ''}."] if missing else []
+    return " ".join((*established, *unclear))
+
+
+def _note(answer: Answer, instead: Instead) -> str:
+    """Return what else is to be known of an explanation: why nothing is established, or what follows from what; then
+    what makes it doubtful; '' where that is nothing."""
     cause = answer.cause
-    if answer.comparison.verdict == "undecided":
-        unlike = work_words(cause, figures, differing=True) if cause else ""
-        return f"{_stop(unlike)}Which of them is faster is undecided." if unlike else ""
     if cause is None:
-        reasons = [withheld_sentence(trials) for trials in answer.withheld]
-        return " ".join(["Not shown: too few diagnostic trials hold both sides.", *reasons])
-    what = f"the difference in {_latency(cause)}"
+        withheld = [withheld_sentence(trials) for trials in answer.withheld]
+        return " ".join(["Too few diagnostic trials hold both sides.", *withheld])
     if answer.against:
-        part = f"The diagnostic trials show {what} the other way round: {_ratio(cause)}."
+        text = f"The diagnostic trials show the opposite: {_ratio(cause)}."
     elif cause.largest is None:
-        part = _nothing_shown(cause)
+        text = _nothing_shown(cause)
+    elif cause.as_large:
+        text = _largest(cause, cause.largest)
     else:
-        n = counted(cause.ratio.n, "diagnostic block")
-        largest = f"{_largest(cause, cause.largest, what).removesuffix('.')}; n = {n}."
-        part = f"{largest}{_summed(cause, cause.largest)}{_consequence(cause, instead)}"
-    return f"{_stop(work_words(cause, figures))}{part}{_doubts(answer)}"
+        text = _summed(cause, cause.largest)
+    text += _consequence(cause, instead) if cause.largest and not answer.against else ""
+    return f"{text}{_doubts(answer)}".strip()
+
+
+def _clues(
+    answers: Sequence[Answer], figures: Sequence[WorkFigure], *, name_workload: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the work that differs behind the differences of each workload and operation, then what is alike: 'flushes
+    per sync: xfs 1.4, btrfs 2.0; device I/Os per sync: ...'."""
+    causes = by_key(
+        ((answer.cause.workload_label, answer.cause.operation), answer.cause) for answer in answers if answer.cause
+    )
+    for (label, _), members in causes.items():
+        amounts = [(cause, _amounts(cause, figures)) for cause in members]
+        names = list(dict.fromkeys(name for _, known in amounts for name in known))
+        sides = {name: [known[name] for _, known in amounts if name in known] for name in names}
+        unlike = [name for name in names if any(_differ(*pair) for pair in sides[name])]
+        main = {_main_work(cause) for cause in members}
+        unlike.sort(key=lambda name: (name not in main, -max(_times(*pair) for pair in sides[name])))
+        texts = []
+        for name in unlike[:_MOST_CLUES]:
+            of_each = {figure.filesystem: _amount(figure) for pair in sides[name] for figure in pair}
+            listing = ", ".join(f"{on} {'none' if amount == _NONE else amount}" for on, amount in of_each.items())
+            texts.append(f"{_counted(name, sides[name][0][0])}: {listing}")
+        for name in [name for name in names if name not in unlike][:1]:
+            low, *_, high = sorted((figure for pair in sides[name] for figure in pair), key=lambda w: w.figure.mean)
+            span = dict.fromkeys((_amount(low), _amount(high)))
+            texts.append(f"{_counted(name, low)} about equal ({' to '.join(span)})")
+        if unlike:
+            yield f"Clue under {label}" if name_workload else "Clue", f"{_capital('; '.join(texts))}."
+
+
+def _next_steps(answers: Sequence[Answer], blocks: int) -> list[str]:
+    """Return what would establish the rest, or remove the doubts. `blocks`: diagnostic blocks of the run."""
+    steps = ["Shorter trials, whose record fits"] if any(answer.cut for answer in answers) else []
+    more = min(max(_ENOUGH_BLOCKS, 2 * blocks), MOST_DIAGNOSTIC)
+    if more > blocks and not all(answer.established for answer in answers):
+        steps.append(f"{more} diagnostic blocks instead of {blocks} (`mountlab explain RUN -p explain={more}`)")
+    return steps
 
 
 def _doubts(answer: Answer) -> str:
@@ -329,15 +427,17 @@ def _doubts(answer: Answer) -> str:
     doubts = []
     for cost in answer.slowed:
         figures = ratio_figures(cost.ratio.ratio, cost.ratio.low, cost.ratio.high)
-        doubts.append(f"tracing changed the {metric_noun(cost.metric)} of {cost.cell} to {figures} of what was counted")
+        doubts.append(f"while traced, {cost.cell} has {figures} times its counted {metric_noun(cost.metric)}")
     if answer.cut:
         doubts.append(f"the record of {listed([cut.cell for cut in answer.cut])} ended early")
-    if answer.off:
-        sizes = listed([f"{percent(off.by)} on {off.cell}{_slowed(off)}" for off in answer.off])
-        doubts.append(f"the parts are off the tool's own mean by {sizes}")
-    if answer.busy:
-        doubts.append(f"other programs were at work on the box ({listed(list(map(code_words, answer.busy)))})")
+    own = "the tool's own mean"
+    doubts += [f"the parts of {off.cell} add up to {_times_the_tool(off)} {own}{_slowed(off)}" for off in answer.off]
     return f" Doubtful: {'; '.join(doubts)}." if doubts else ""
+
+
+def _times_the_tool(off: Off) -> str:
+    """'0.80 times'."""
+    return f"{ratio_figures(off.traced / off.tool, math.nan, math.nan).value} times"
 
 
 # ── beside them ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -372,10 +472,10 @@ def few_sentence(few: FewOperations) -> str:
 
 
 def off_sentence(off: Off) -> str:
-    """'xfs/fsync: the traced mean of sync is 1.00 ms, the tool's own 1.20 ms: 17 % apart.'; with the reason where
-    as many operations are under way at a time."""
-    sides = f"{quantity(off.traced, 's')}, the tool's own {quantity(off.tool, 's')}"
-    return f"{off.cell}: the traced mean of {off.operation} is {sides}: {percent(off.by)} apart{_slowed(off)}."
+    """'xfs/fsync: a sync takes 1.00 ms by the trace and 1.20 ms by the tool, 0.83 times.'; with the reason where as
+    many operations are under way at a time."""
+    sides = f"{quantity(off.traced, 's')} by the trace and {quantity(off.tool, 's')} by the tool"
+    return f"{off.cell}: one {off.operation} takes {sides}, {_times_the_tool(off)} as long{_slowed(off)}."
 
 
 def _slowed(off: Off) -> str:
@@ -387,19 +487,21 @@ def cost_sentences(costs: Sequence[Cost]) -> Iterator[str]:
     for metric, members in by_key((cost.metric, cost) for cost in costs).items():
         most = max(members, key=lambda cost: abs(math.log(cost.ratio.ratio)))
         figures = ratio_figures(most.ratio.ratio, most.ratio.low, most.ratio.high)
-        where = f"in {most.cell}" + (f", the most of {counted(len(members), 'cell')}" if len(members) > 1 else "")
-        noun = metric_noun(metric)
-        yield f"Cost of tracing: {noun} of diagnostic trials, as a multiple of that of counted ones: {figures} {where}."
+        among = f", the largest change of {counted(len(members), 'cell')}" if len(members) > 1 else ""
+        yield f"Cost of tracing: {most.cell} has {figures} times its counted {metric_noun(metric)}{among}."
 
 
 def lost_sentence(lost: int, events: int) -> str:
-    """'Of 400 000 events in the traces 7 were lost.'"""
-    return f"Lost events: {number(lost, 0)} of {number(lost + events, 0)}."
+    """'7 of 400 000 events were lost.', 'None of 400 000 events was lost.'"""
+    whole = f"{number(lost + events, 0)} events"
+    return (
+        f"{number(lost, 0)} of {whole} {'was' if lost == 1 else 'were'} lost." if lost else f"None of {whole} was lost."
+    )
 
 
 UNKNOWABLE = (
     "What the split cannot know: a journal commit serves every operation that waits for it, and all of its time counts "
-    "for each of them; readahead and writeback are done for no operation in particular, and count only while one waits "
-    "for them; what the device does inside stays unknown. A trace holds what an operation does inside of the kernel: "
-    "the way there, the tool's own clock and the cost of tracing lie outside, and are much of a few microseconds."
+    "for each of them. Readahead and writeback are done for no operation in particular, and count only while one waits "
+    "for them. What the device does inside stays unknown. A trace holds what an operation does inside of the kernel. "
+    "The way there, the tool's own clock and the cost of tracing lie outside, and are much of a few microseconds."
 )
