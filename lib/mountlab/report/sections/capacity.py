@@ -54,11 +54,11 @@ def _items(texts: Iterable[Text]) -> Text:
     return html.items(rows) if len(rows) > 1 else html.joined(*map(html.paragraph, rows))
 
 
-def capacity_lines(run: RunView, searches: Sequence[CellSearch]) -> list[Html]:
+def capacity_lines(run: RunView, searches: Sequence[CellSearch], *, kind: str = "") -> list[Html]:
     """Return a line for each workload: capacities, and how many times that of the baseline they are; and lines for what
-    was not measured."""
+    was not measured. `kind`: the style of the first."""
     lines = words.answer_lines(run.sweep, searches, run.comparisons, run.caveats)
-    return [html.paragraph(html.labelled(label, text)) for label, text in lines]
+    return [html.paragraph(html.labelled(*line), kind="" if at else kind) for at, line in enumerate(lines)]
 
 
 def capacity_plots(run: RunView) -> Iterator[Plot]:

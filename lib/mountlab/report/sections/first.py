@@ -81,7 +81,7 @@ def answer(run: RunView) -> Html:
 def _answer(run: RunView) -> Html:
     """Return the answer in a sentence, or a line for each capacity that was searched for; what makes the differences,
     where diagnostic trials say so; how far it can be trusted, and what to do next."""
-    searched = capacity_lines(run, load_curve.searches(run)) if run.sweep.searches else []
+    searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
     sentences = searched or [html.paragraph(answers.sentence(run), kind="lead")]
     (label, reasons), *next_step = trust_lines(run)

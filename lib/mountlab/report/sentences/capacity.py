@@ -92,8 +92,12 @@ def answer_lines(
             at = objective_text(members[0].search.objective)
             lines.append((name, f"At {at}, {'. '.join(sentences)}."))
         if missing := [search for search in ordered if not _is_measured(search)]:
-            which = listed([search.cell.filesystem.name for search in missing]) if measured else ""
-            lines.append((name, f"Not measured{f': {which}' if which else ''}. {' '.join(_reasons(missing))}"))
+            names = listed([search.cell.filesystem.name for search in missing])
+            if not measured:
+                how_much = f"how much {names} {'takes' if len(missing) == 1 else 'take'}"
+                lines.append((name, f"Not measured: {how_much} at {objective_text(members[0].search.objective)}."))
+            reasons = " ".join(_reasons(missing))
+            lines.append((name, f"Not measured: {names}. {reasons}") if measured else ("", reasons))
             lines.append(("To measure it", f"{_capital('; '.join(_next_steps(missing, caveats)))}."))
     return lines
 
