@@ -166,9 +166,8 @@ def test_one_block_gives_ratios_without_intervals() -> None:
     found = compare_runs((run("a", blocks=1), run("b", blocks=1)))
     assert all(math.isnan(each.comparison.own.low) and each.comparison.verdict == "undecided" for each in found.ratios)
     assert "none: n is below 2" in words.comparison_text(found)
-    assert words.summary(found) == f"Compared with A, B is without an interval in {len(found.ratios)} of " + (
-        f"{len(found.ratios)} ratios"
-    )
+    total = len(found.ratios)
+    assert words.sentences(found)[0].startswith(f"Not known: without an interval in {total} of {total} ratios, ")
 
 
 @pytest.mark.slow
@@ -461,8 +460,8 @@ def test_excluded_cells_are_not_compared() -> None:
 def test_the_text_lists_differences_first_then_ratios_then_caveats() -> None:
     found = compared(factor=1.5, kernel="6.19.1")
     lines = words.comparison_text(found).splitlines()
-    assert lines[0].startswith("A            a (box local, Linux 6.18.5")
-    assert lines[1].startswith("B            b (box local, Linux 6.19.1")
+    assert re.fullmatch(r"A +\S+ · .* · box local · Linux 6\.18\.5 · a", lines[0])
+    assert re.fullmatch(r"B +\S+ · .* · box local · Linux 6\.19\.1 · b", lines[1])
     differs = next(i for i, line in enumerate(lines) if line.startswith("differs"))
     assert lines[differs] == "differs      system: kernel: 6.18.5 in A, 6.19.1 in B"
     head = next(i for i, line in enumerate(lines) if line.startswith("cell "))
@@ -473,12 +472,43 @@ def test_the_text_lists_differences_first_then_ratios_then_caveats() -> None:
     assert row.endswith("faster")
 
 
-def test_the_sentences_sum_up_first_and_name_both_sides() -> None:
-    found = compared(factor=1.5)
-    said = words.sentences(found)
-    assert said[0] == f"Compared with A, B is faster in {len(found.ratios)} of {len(found.ratios)} ratios."
-    assert " in B " in said[1]
-    assert " in A" in said[1]
+def test_the_answer_of_two_runs_says_whether_they_differ_whether_a_cause_shows_and_what_to_do_next() -> None:
+    total = len(compared().ratios)
+    faster = f"Yes: B is faster in {total} of {total} ratios"
+    assert words.sentences(compared(factor=1.5)) == [
+        f"{faster}, and no recorded setting differs.",
+        "Next: run each twice more, in turns, and judge all six with mountlab gate.",
+    ]
+    assert words.sentences(compared(factor=1.5, kernel="6.19.1"))[0] == f"{faster}, and one setting differs: kernel."
+    several = compared(kernel="6.19.1", hostname="other")
+    first, following = words.sentences(several)
+    count = len([row for row in several.differences if row.known])
+    assert first.endswith(f" of {total} ratios, and {count} settings differ, so no cause could be named.")
+    assert following == "Next: repeat A unchanged, then change one setting at a time."
+    unfinished = run("b")
+    unfinished.info = replace(unfinished.info, status="interrupted")
+    assert words.sentences(compare_runs((run("a"), unfinished)))[-1] == "Next: finish B (mountlab resume)."
+
+
+@every_row(
+    ("names", "moments", "titles"),
+    [
+        ("xy", ("2026-11-23T10:05:21", "2026-11-26T09:00:00"), ["x (23 Nov)", "y (26 Nov)"]),
+        ("xx", ("2026-01-02T10:05:21", "2025-11-26T09:00:00"), ["x (2 Jan 2026)", "x (26 Nov 2025)"]),
+        ("xx", ("2026-11-23T10:05:21", "2026-11-23T09:00:00"), ["x (23 Nov, 10:05)", "x (23 Nov, 09:00)"]),
+        ("xx", ("2026-11-23T10:05:21", "2026-11-23T10:05:22"), ["x (23 Nov, 10:05:21)", "x (23 Nov, 10:05:22)"]),
+        ("xy", ("", ""), ["x", "y"]),
+        ("xx", ("2026-11-23T10:05:21", "2026-11-23T10:05:21"), ["a", "b"]),
+    ],
+)
+def test_a_run_is_called_by_its_sweep_and_when_it_was(names: str, moments: tuple[str, str], titles: list[str]) -> None:
+    runs = []
+    for run_id, name, moment in zip("ab", names, moments, strict=True):
+        one = run(run_id)
+        info = replace(one.info, created_at=moment and f"{moment}+00:00")
+        runs.append(replace(one, info=info, sweep=replace(one.sweep, name=name)))
+    assert words.run_titles(runs) == titles
+    assert words.title(compare_runs(runs)) == f"Did {titles[1]} differ from {titles[0]}?"
 
 
 def test_as_data_a_difference_has_a_value_for_each_run() -> None:

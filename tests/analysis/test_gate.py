@@ -23,7 +23,17 @@ from mountlab.core import disk, errors
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell, Filesystem, Workload
-from mountlab.report.sentences.gate import gate_json, gate_junit, gate_markdown, gate_text, headline, promises, why
+from mountlab.report.sentences.gate import (
+    advice,
+    gate_json,
+    gate_junit,
+    gate_markdown,
+    gate_text,
+    headline,
+    promises,
+    tally,
+    why,
+)
 from mountlab.stats.looks import Looks
 from rows import every_row
 from synthetic_run import SyntheticRun, synthetic_run
@@ -84,7 +94,7 @@ def test_there_are_three_outcomes(factor: float, noise: float, outcome: str) -> 
         [run("after", factor=factor, noise=noise)], [run("before", noise=noise)], margin=0.05, runs_differ=ALIKE
     )
     assert gate.outcome == outcome
-    assert headline(gate).lower().startswith(f"{outcome}: of ")
+    assert headline(gate).lower().startswith(f"{outcome}: ")
     assert gate.unit == "block"
 
 
@@ -287,10 +297,10 @@ def test_where_one_run_beside_one_cannot_tell_it_needs_runs_in_turns() -> None:
     assert {why(quiet, each).partition(";")[0] for each in quiet.judged} == {
         "cannot tell: needs 3 runs on each side, interleaved"
     }
-    advice = "Measure 3 runs of each side or more, in turns"
+    following = "Next: measure 3 runs of each side or more, in turns"
     source = "Runs are assumed to differ by 5 % or less"
     for form in (gate_text(gate), gate_markdown(gate), json.dumps(gate_json(gate), ensure_ascii=False)):
-        assert advice in form
+        assert following in form
         assert source in form.replace("\xa0", " ")
     assert gate_json(gate)["figures"][0]["needed_unit"] == "run"
 
@@ -349,8 +359,35 @@ def test_markdown_has_a_row_for_each_figure_and_says_what_may_go_wrong(mixed: Ga
     assert len(rows) == len(mixed.judged)
     assert rows[0].startswith("| ❌ fails | ")
     assert {row.count(" | ") for row in rows} == {5}
-    assert text.splitlines()[0].startswith("## ❌ Fails: of ")
+    assert text.splitlines()[0].startswith("## ❌ Fails: the write bandwidth of ")
     assert "by mistake is at most 5" in text
+
+
+@every_row(
+    ("factor", "noise", "says", "following"),
+    [
+        (1.0, 0.005, r"Passes: no figure is more than [1-5](\.\d)? % worse", None),
+        (0.8, 0.005, r"Fails: the .* of .* under .* is at least 2\d % worse", r"mountlab compare before after shows"),
+        (0.1, 0.005, r"Fails: the .* of .* under .* is at least 9\.\d times as bad", r"mountlab compare before after "),
+        (
+            0.95,
+            0.02,
+            r"Cannot tell: the .* of .* under .* may be up to \d+ % worse",
+            r"measure \d+ more blocks of each run",
+        ),
+    ],
+)
+@pytest.mark.slow
+def test_the_headline_says_by_how_much_and_the_advice_what_to_do_next(
+    factor: float, noise: float, says: str, following: str | None
+) -> None:
+    gate = judge(
+        [run("after", factor=factor, noise=noise)], [run("before", noise=noise)], margin=0.05, runs_differ=ALIKE
+    )
+    assert re.fullmatch(f"{says}, at a margin of 5 %\\.", headline(gate).replace("\xa0", " "))
+    assert bool(advice(gate)) == bool(following)
+    assert all(re.match(f"Next: {following}", line) for line in advice(gate))
+    assert gate_text(gate).rstrip().endswith("\n".join([headline(gate), tally(gate), *advice(gate)]))
 
 
 @pytest.mark.slow
@@ -406,7 +443,7 @@ def test_a_run_that_is_twenty_times_as_slow_fails(
     assert code == 1
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in out[:3]] == ["fails"] * 3
-    assert out[-1].replace("\xa0", " ") == "Fails: of 3 figures 3 fail, at a margin of 5 %."
+    assert out[-2] == "Of 3 figures 3 fail."
     assert JUnitXml.fromfile(str(files["--junit"])).failures == 3
     assert files["--markdown"].read_text().startswith("## ❌ Fails")
 

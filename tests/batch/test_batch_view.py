@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from mountlab.analysis.published import Beside
 from mountlab.batch import view as batch_view
 from mountlab.batch.batch_file import Item
 from mountlab.batch.view import Ahead, BatchView, ItemResult, Planned, result_of
-from mountlab.core.findings import PublishedFigure
+from mountlab.core.findings import Caveat, PublishedFigure
 from pages import Page
 from rows import every_row
 from synthetic_run import comparison, synthetic_run
@@ -54,9 +55,44 @@ def text_of(the_view: BatchView) -> str:
 
 def test_the_verdict_counts_items_and_published_results() -> None:
     assert batch_view.verdict(view()) == (
-        "Of 4 items: 1 done, 1 failed, 1 left out and 1 not begun. Of 1 published result that was measured, ours "
-        "agrees with 1; 1 was not measured."
+        "Of 4 items: 1 done, 1 failed, 1 left out and 1 not begun; it can be cited. Of 1 published result that was "
+        "measured, ours agrees with 1; 1 was not measured."
     )
+
+
+@every_row(
+    ("reasons", "says"),
+    [
+        ((), "Both items finished."),
+        (("", ""), "Both items finished; both can be cited."),
+        (("x", "y"), "Both items finished; neither can be cited. a: x. b: y."),
+        (("x", "x"), "Both items finished; neither can be cited. a, b: x."),
+        (("", "", ""), "All 3 items finished; all 3 can be cited."),
+        (("x", "", "y"), "All 3 items finished; 1 of 3 can be cited. a: x. c: y."),
+        (
+            ("v", "w", "x", "y"),
+            "All 4 items finished; none of 4 can be cited. a: v. b: w. c: x. The table has the other reasons.",
+        ),
+        (("x",) * 5, "All 5 items finished; none of 5 can be cited. a, b, c and 2 more: x."),
+    ],
+)
+def test_the_verdict_says_which_answers_can_be_cited_and_why_others_cannot(reasons: Sequence[str], says: str) -> None:
+    """`reasons`: why an item of each cannot be cited; '' where it can. Without any, two items without a run."""
+    made = batch({"g": {"sweep": list("abcdef"[: len(reasons) or 2])}})
+    result = replace(view().results["01-a"], beside=[])
+    results = {item.id: replace(result, not_citable=why) for item, why in zip(made.items, reasons, strict=False)}
+    ended = {item.id: outcome(item.id) for item in made.items}
+    assert batch_view.verdict(view(batch=made, outcomes=ended, results=results, expected={})) == says
+
+
+def test_an_answer_with_an_error_or_without_a_verdict_cannot_be_cited() -> None:
+    run = synthetic_run(caveats=False)
+    bad = Caveat(scope="cell", subject="ext4/dd-write", code="not-flushed", severity="error", message="it was not")
+    open_ = replace(run, comparisons=[replace(c, verdict="undecided", needed=18) for c in run.comparisons])
+    assert result_of(run).not_citable == ""
+    assert result_of(replace(run, caveats=[bad])).not_citable == "1 cell not to be used"
+    assert result_of(replace(run, caveats=[replace(bad, scope="run")])).not_citable == "figures not to be used"
+    assert result_of(open_).not_citable == "undecided; up to 18 blocks needed"
 
 
 def test_the_summary_tells_what_failed_and_why_and_where_its_notebook_is() -> None:

@@ -50,10 +50,10 @@ def test_compare_says_what_differs_and_writes_a_page(
     made = tmp_path / "results" / f"compare-{read_info(TOUR).run_id}-faster" / "report.html"
     assert f"report: {disk.path_text(made)}" in out
     page = Page(made.read_text())
-    assert re.search(r"Compared with A, B is faster in \d .*of 9 ratios", page.words)
-    assert [text for level, text in page.headings if level == 1] == [
-        f"What differs between {read_info(TOUR).run_id} and faster?"
-    ]
+    assert re.search(r"Yes: B is faster in \d .*of 9 ratios, and one setting differs: kernel\.", page.words)
+    ids = [read_info(TOUR).run_id, "faster"]
+    assert [text for level, text in page.headings if level == 1] == [f"Did {ids[1]} differ from {ids[0]}?"]
+    assert all(f"· {run_id}" in page.words for run_id in ids)
     assert not page.crossed
     entry = json.loads((made.parent / "entry.json").read_text())
     assert (entry["kind"], entry["page"]) == ("comparison", "report.html")

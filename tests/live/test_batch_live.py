@@ -96,5 +96,5 @@ def _check_page(batch: Path, run: Path, out: str) -> None:
     assert "Is memory &lt;b&gt;faster&lt;/b&gt; than the disk?" in page
     assert WHY in page
     assert json.loads((batch / "entry.json").read_text())["runs"] == [run.name]
-    assert re.search(r"Of 2 items: 1 done and 1 left out\.", out)
+    assert re.search(r"Of 2 items: 1 done and 1 left out;", out)
     assert re.search(rf"left out: 02-x-local\n  {WHY}", out)

@@ -116,7 +116,7 @@ def test_a_lost_box_and_one_that_hangs_delay_no_other(place: Rack) -> None:
     assert "when the box is back" in found["03-x-db3"]["reason"]
     for box in ("db1", "db2", "db4"):
         _check_whole(place, box)
-    assert "Of 5 items: 4 done and 1 failed." in out
+    assert "Of 5 items: 4 done and 1 failed;" in out
     (page,) = place.results.glob("batch-b-*/report.html")
     assert page.read_text().count("done on db") == 1
 

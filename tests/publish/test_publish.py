@@ -310,13 +310,14 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     monkeypatch.setattr(execute, "write_comparison", write_comparison)
     other = shutil.copytree(run, tmp_path / "other")
     info = (other / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", "T11"))
+    info = info.replace('"created_at": "2026-11-20T10', '"created_at": "2026-11-20T11')
     (other / "run.json").write_text(info)
     seal_again(other)
     folder, _ = publish([of_logs(tmp_path), run, other], Wishes(to=tmp_path / "b"))
     names = ("20261120T101902-sweep-box-2", "20261120T111902-sweep-box-2")
     pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
     assert pages == [f"compare-{names[0]}-{names[1]}"]
-    assert f"{names[0]} and {names[1]}" in Page((folder / "index.html").read_text()).words
+    assert "sweep (20 Nov, 10:19) and sweep (20 Nov, 11:19)" in Page((folder / "index.html").read_text()).words
     assert reproduce.check(folder).same
 
 
@@ -444,7 +445,9 @@ def test_the_verb_prints_where_the_bundle_is(
     no_reports(monkeypatch)
     monkeypatch.setattr(publishing, "ENVIRONMENT", ())
     assert main(["publish", str(run), "--to", str(tmp_path / "b"), "--licence", "CC0-1.0", "--author", "A <b>"]) == 0
-    bundle, archive, after = capsys.readouterr().out.splitlines()
+    shown = capsys.readouterr()
+    bundle, archive, after = shown.out.splitlines()
+    assert [line.split()[0] for line in shown.err.splitlines()] == ["copying", "checking", "searching", "packing"]
     assert [bundle.split()[1], archive.split()[1]] == [str(tmp_path / "b" / "index.html"), str(tmp_path / "b.zip")]
     assert after.startswith("next: ")
     assert after.endswith("mountlab reproduce b.zip")

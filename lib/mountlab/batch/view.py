@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.core import errors, numbers
 from mountlab.core.errors import in_one_line
-from mountlab.core.findings import PublishedFigure, Severity
+from mountlab.core.findings import Comparison, PublishedFigure, Severity
 from mountlab.core.groups import by_key
 from mountlab.core.names import workload_label
 from mountlab.core.text import aligned, lines_of
@@ -26,6 +27,8 @@ STATE_WORDS: dict[ItemState | None, str] = {
     "done": "✓ done", "failed": "✗ failed", "left out": "– left out", "stopped": "… stopped", None: "… not begun",
 }  # fmt: skip
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+_MOST_NAMED = 3
+"""Reasons that the answer names, and items of one reason."""
 NOTEBOOK_S = 6.0
 """Guess at what a notebook and the report of its run take, beside what is measured."""
 
@@ -42,6 +45,8 @@ class ItemResult:
     """Status to number, of the trials that are neither ok nor left out on purpose."""
     left_out: Mapping[str, str]
     beside: Sequence[Beside] = ()
+    not_citable: str = ""
+    """Why its answer cannot be cited: '2 cells not to be used', 'undecided; up to 18 blocks needed'; '' if it can."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,8 @@ class BatchView:
 def result_of(run: RunView) -> ItemResult:
     """Return the first sentence of a run's answer, and its caveats."""
     sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
-    if run.comparisons:
-        comparisons = answering(run) or run.comparisons
+    comparisons = answering(run) or run.comparisons
+    if comparisons:
         doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
         sentences = verdicts.answer(comparisons, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
     statuses = Counter(map(str, run.trials["status"]))
@@ -85,7 +90,20 @@ def result_of(run: RunView) -> ItemResult:
         caveats=caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats),
         left_out=dict(run.sweep.left_out),
         bad_trials={status: n for status, n in statuses.items() if status in ("failed", "invalid")},
+        not_citable=_why_not_citable(run, comparisons),
     )
+
+
+def _why_not_citable(run: RunView, comparisons: Sequence[Comparison]) -> str:
+    """Return why the answer of a run cannot be cited: some of it is not to be used, or nothing of it is decided."""
+    errors_ = [caveat for caveat in run.caveats if caveat.severity == "error"]
+    if errors_:
+        cells = {caveat.subject for caveat in errors_ if caveat.scope == "cell"}
+        return f"{numbers.counted(len(cells), 'cell') if cells else 'figures'} not to be used"
+    if comparisons and all(comparison.verdict == "undecided" for comparison in comparisons):
+        most = max(comparisons, key=lambda one: (math.isfinite(one.reduce), one.reduce, one.needed or 0))
+        return f"undecided{verdicts.needed(most)}"
+    return ""
 
 
 # ── beforehand, and meanwhile ────────────────────────────────────────────────────────────────────────────────────────
@@ -159,13 +177,39 @@ def summary_text(view: BatchView) -> str:
 
 
 def verdict(view: BatchView) -> str:
-    """'Of 12 items, 9 are done, 1 failed and 2 were left out. Of 14 published results ...'."""
-    counts = Counter(view.state(item) for item in view.batch.items)
-    states: tuple[ItemState | None, ...] = ("done", "failed", "left out", "stopped", None)
-    parts = [f"{counts[state]} {state or 'not begun'}" for state in states if counts[state]]
+    """'Both items finished; neither can be cited. tour on local: 1 cell not to be used. Of 14 ...'."""
     agreements = [row.agreement for item in view.batch.items for row in _published_of(view, item)]
     published = f" {verdicts.agreement_sentence(agreements)}" if agreements else ""
-    return f"Of {numbers.counted(len(view.batch.items), 'item')}: {numbers.listed(parts)}.{published}"
+    return f"{_finished(view)}{_citable(view)}{published}"
+
+
+def _finished(view: BatchView) -> str:
+    """'Both items finished', 'Of 12 items: 9 done, 1 failed and 2 left out'."""
+    counts, total = Counter(view.state(item) for item in view.batch.items), len(view.batch.items)
+    if counts["done"] == total:
+        return {1: "The item finished", 2: "Both items finished"}.get(total, f"All {total} items finished")
+    states: tuple[ItemState | None, ...] = ("done", "failed", "left out", "stopped", None)
+    parts = [f"{counts[state]} {state or 'not begun'}" for state in states if counts[state]]
+    return f"Of {numbers.counted(total, 'item')}: {numbers.listed(parts)}"
+
+
+def _citable(view: BatchView) -> str:
+    """'; neither can be cited. tour on local: 1 cell not to be used.', of the items that measured something."""
+    measured = [(item, view.results[item.id].not_citable) for item in view.batch.items if item.id in view.results]
+    reasons = by_key((why, item.label) for item, why in measured if why)
+    total = len(measured)
+    count = total - sum(map(len, reasons.values()))
+    if not total:
+        return "."
+    if count in (0, total):
+        words = {1: ("it cannot", "it can"), 2: ("neither can", "both can")}
+        which = words.get(total, (f"none of {total} can", f"all {total} can"))[count == total]
+    else:
+        which = f"{count} of {total} can"
+    citable = f"; {which} be cited."
+    parts = [f"{numbers.first_few(names, _MOST_NAMED)}: {why}." for why, names in list(reasons.items())[:_MOST_NAMED]]
+    more = len(reasons) - len(parts)
+    return " ".join([citable, *parts, *(["The table has the other reasons."] if more else [])])
 
 
 def exit_code(view: BatchView) -> int:
@@ -214,7 +258,7 @@ def answer(view: BatchView) -> Html:
 
 def items(view: BatchView) -> Html:
     """Return one row an item: its state, what its run says, what there is to doubt, and the way to its report."""
-    head = [Column(name) for name in ("Item", "State", "Report", "What it says", "Caveats")]
+    head = [Column(name) for name in ("Item", "State", "What it says", "Caveats", "Report")]
     groups = by_key((item.group, _item_row(view, item)) for item in view.batch.items)
     parts = [Rows(rows, name) for name, rows in groups.items()]
     return html.table(head, parts, caption="Items, in the order of the batch")
@@ -236,12 +280,13 @@ def _item_row(view: BatchView, item: Item) -> list[Text]:
     caveats = ""
     if result:
         says = html.stacked(result.verdict, result.question)
-        counts = [f"{n} × {SEVERITY_WORDS[kind]}" for kind in _SEVERITIES if (n := result.caveats.get(kind))]
+        counts = [f"Not citable: {result.not_citable}"] if result.not_citable else []
+        counts += [f"{n} × {SEVERITY_WORDS[kind]}" for kind in _SEVERITIES if (n := result.caveats.get(kind))]
         counts += [numbers.counted(n, f"{status} trial") for status, n in result.bad_trials.items()]
         caveats = "; ".join(counts) or "none"
     state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
     where = f"; done on {outcome.box}" if outcome and outcome.box else ""
-    return [html.stacked(item.id, f"{item.label}{where}"), state, _links(outcome), says, caveats]
+    return [html.stacked(item.label, f"{item.id}{where}"), state, says, caveats, _links(outcome)]
 
 
 def _links(outcome: ItemOutcome | None) -> Html:
@@ -256,7 +301,7 @@ def published(view: BatchView) -> Html:
     """Return what was published, study by study, and what we saw: computed from comparisons."""
     rows = {item.id: of_item for item in view.batch.items if (of_item := _published_of(view, item))}
     if not rows:
-        return html.paragraph("No sweep of this batch names published figures.")
+        return html.nothing("No sweep of this batch names published figures.")
     groups = []
     for item in view.batch.items:
         if item.id in rows:
@@ -321,7 +366,7 @@ def left_out(view: BatchView) -> Html:
 
 
 def _reasons(view: BatchView, chosen: Sequence[Item], nothing: str) -> Html:
-    parts: list[Html] = [] if chosen or not nothing else [html.paragraph(nothing)]
+    parts: list[Html] = [] if chosen or not nothing else [html.nothing(nothing)]
     for item in chosen:
         outcome = view.outcomes[item.id]
         heading = html.heading(f"{item.id}: {item.label}", level=3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, run_of, verb
+from mountlab.cli.shared import RUN, Arguments, run_of, say, verb
 from mountlab.core import disk
 from mountlab.core.errors import Interrupted
 
@@ -40,7 +40,7 @@ def _publish(arguments: Arguments) -> int:
     )
     runs = [run_of(path) for path in arguments.runs]
     try:
-        folder, archive = publish(runs, wishes)
+        folder, archive = publish(runs, wishes, say=say)
     except KeyboardInterrupt:
         raise Interrupted("run it again", in_python="run it again", what="stopped; no bundle is made") from None
     write_index()

@@ -40,6 +40,7 @@ from mountlab.publish.seal_again import seal_again
 from mountlab.publish.sieve import Sieve
 from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
+from mountlab.report.sentences.comparison import run_titles
 from mountlab.results import records, store, tables, why, writer
 from mountlab.results.info import read_box
 from mountlab.results.journal import whole_lines
@@ -54,6 +55,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The earliest moment that a zip can tell: the same in every zip."""
 
 Replace = Callable[[str], str]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +71,10 @@ class Wishes:
     """Fingerprints of what looks like a secret or a name, and is none."""
 
 
-def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -> tuple[Path, Path]:
-    """Make a bundle of runs, and return its folder and its zip.
+def publish(
+    paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS, say: Say = lambda _: None
+) -> tuple[Path, Path]:
+    """Make a bundle of runs, and return its folder and its zip. `say` is given a line as each step begins.
 
     Raises StoreError where a run cannot be read, is named twice, or the place is taken; MountlabError where the
     finished bundle does not hold the figures of the runs, or still holds what should have been replaced.
@@ -89,9 +93,12 @@ def publish(paths: Sequence[Path], wishes: Wishes, *, results: Path = RESULTS) -
     with staging(target.parent) as directory:
         place, archive = directory / BUNDLE, directory / ARCHIVE
         place.mkdir()
-        _fill(place, runs, names, title, wishes)
+        _fill(place, runs, names, title, wishes, say)
+        say("checking the figures of the bundle against its raw output")
         _check(place, runs, names)
+        say("searching the bundle for names and secrets")
         _check_leaks(place, names, title, wishes)
+        say("packing the zip")
         _pack(place, archive, target.name)
         place.replace(target)
         try:
@@ -164,11 +171,15 @@ def _files(directory: Path) -> list[Path]:
 # --- the content ------------------------------------------------------------------------------------------------------
 
 
-def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str, wishes: Wishes) -> None:
+def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str, wishes: Wishes, say: Say) -> None:
     """Write everything but the zip, the checksums last."""
-    copies = [_copy_run(place, run, names) for run in runs]
-    copied_runs = [_derive(copy) for copy in copies]
-    comparisons = dict(_compare(place, copies))
+    copied_runs = []
+    for number, run in enumerate(runs, start=1):
+        say(f"copying run {number} of {len(runs)}, and making its report: {run.info.run_id}")
+        copied_runs.append(_derive(_copy_run(place, run, names)))
+    if len(runs) > 1:
+        say("comparing the runs")
+    comparisons = dict(_compare(place, copied_runs))
     replace_places = _without_places(place, names)
     for notebook in sorted(place.rglob("*.ipynb")):
         cleaned = bundle.without_clock(json.loads(notebook.read_text()), replace_places)
@@ -278,18 +289,18 @@ def _derive(copy: Path) -> Run:
     return run
 
 
-def _compare(place: Path, copies: Sequence[Path]) -> Iterator[tuple[str, str]]:
+def _compare(place: Path, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
     """Yield each run beside the first before it with which it has figures in common."""
-    for number, other in enumerate(copies):
-        earlier = next((copy for copy in copies[:number] if _comparable(copy, other)), None)
+    for number, other in enumerate(runs):
+        earlier = next((run for run in runs[:number] if _comparable(run, other)), None)
         if earlier:
-            page = execute.write_comparison(earlier, other, results=place / "comparisons")
-            yield _name(place, page.parent), f"{earlier.name} and {other.name}"
+            page = execute.write_comparison(earlier.path, other.path, results=place / "comparisons")
+            yield _name(place, page.parent), " and ".join(run_titles((earlier, other)))
 
 
-def _comparable(a: Path, b: Path) -> bool:
+def _comparable(a: Run, b: Run) -> bool:
     try:
-        compare_runs((store.load_run(a), store.load_run(b)))
+        compare_runs((a, b))
     except PlanError:  # nothing in common
         return False
     return True

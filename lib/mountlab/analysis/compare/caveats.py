@@ -58,7 +58,7 @@ _FROM_ANY = "What differs from run to run may come of any of them."
 _PAIR_NOT_PAIRED = (
     "the two runs share no blocks. Whatever else changed between them (time of day, neighbours, temperature, a reboot) "
     "is in every ratio, and by how much runs differ by themselves in every interval. Run A and B again, in turns, "
-    "before a small ratio is believed: three runs of each tell `mountlab gate` by how much they differ."
+    "before a small ratio is believed: with three runs of each, mountlab gate measures by how much they differ."
 )
 _RUNS_NOT_PAIRED = (
     "the runs share no blocks. Ratios of one run to another hold whatever else changed between them. Their intervals "

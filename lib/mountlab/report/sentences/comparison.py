@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import datetime
 from typing import TypeVar
 
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
-from mountlab.analysis.compare.differences import WORKLOAD, Difference
+from mountlab.analysis.compare.differences import WORKLOAD, Difference, known_areas
 from mountlab.analysis.compare.over_boxes import RatioOverBoxes
 from mountlab.analysis.compare.run_spread import below
 from mountlab.analysis.compare.runs import CellOverRuns, Factor, RunComparison, box_of
@@ -26,14 +27,14 @@ from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, lines_of
 from mountlab.wording import verdicts
-from mountlab.wording.caveats import doubt_key, doubts_by_cell, grouped
+from mountlab.wording.caveats import grouped
 
 Varying = TypeVar("Varying", CellOverRuns, RatioOverBoxes)
 """What may differ from run to run by more than its trials explain."""
 PLURAL: Mapping[Factor, str] = {"run": "runs", "box": "boxes"}
 _MOST_NAMED = 3
-_SENTENCES, _OPEN = 4, 2
-"""Ratios of two runs that get a sentence of their own: of those that are decided, and of others where none is."""
+_MOST_RATIOS = 6
+"""Ratios of two runs on the first screen."""
 _NAME_WIDTH = 12
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -43,7 +44,8 @@ def title(comparison: RunComparison) -> str:
     """Return the question of the page."""
     runs = comparison.runs
     if comparison.is_pair:
-        return f"What differs between {runs[0].info.run_id} and {runs[1].info.run_id}?"
+        before, after = run_titles(runs)
+        return f"Did {after} differ from {before}?"
     questions = [" ".join(run.sweep.question.split()) for run in runs]
     if comparison.factor == "box":
         return f"Does it hold over {numbers.counted(len(runs), 'box')}? {questions[0]}"
@@ -52,11 +54,11 @@ def title(comparison: RunComparison) -> str:
 
 
 def sentences(comparison: RunComparison) -> list[str]:
-    """Return the answer. Of two runs: how often which verdict fell, then the strongest effects. Of many: did the
-    verdicts hold, how much runs differ by themselves, which run differs from the first. Of boxes: what holds over them
-    and on each, what to expect of a further one, and where figures vary."""
+    """Return the answer. Of two runs: whether they differ, whether one cause could be named, what to do next. Of many:
+    did the verdicts hold, how much runs differ by themselves, which run differs from the first. Of boxes: what holds
+    over them and on each, what to expect of a further one, and where figures vary."""
     if comparison.is_pair:
-        return [f"{summary(comparison)}.", *_strongest(comparison)]
+        return [f"{_differs(comparison)}, {_causes(comparison)}.", *_next_step(comparison)]
     varying = _variation(comparison, "figure", comparison.cells, figure_name)
     if comparison.factor == "run":
         return [*_held_in_runs(comparison), *varying, f"{_against_first(comparison)} {comparison.runs_differ}"]
@@ -76,28 +78,52 @@ def sentences(comparison: RunComparison) -> list[str]:
     return [*_over_boxes(comparison), *box_by_box, *varying, *of_ratios, *without]
 
 
-def summary(pair: RunComparison) -> str:
-    """'Compared with A, B is faster in 6 and undecided in 3 of 9 ratios'."""
-    ratios = [ratio.comparison for ratio in pair.ratios]
-    fell = Counter(ratio.verdict for ratio in ratios if verdicts.has_interval(ratio))
-    tally = verdicts.tally(fell, pair.smallest_effect, none=len(ratios) - fell.total())
-    return f"Compared with A, B is {tally} of {numbers.counted(len(ratios), 'ratio')}"
+def _differs(pair: RunComparison) -> str:
+    """'Yes: B is faster in 2, slower in 1 and undecided in 6 of 9 ratios', 'Not shown in 8 of 8 ratios'."""
+    fell = Counter(ratio.comparison.verdict for ratio in pair.ratios if verdicts.has_interval(ratio.comparison))
+    total = len(pair.ratios)
+    count = numbers.counted(total, "ratio")
+    if not fell:
+        return f"Not known: without an interval in {total} of {count}"
+    tally = verdicts.tally(fell, pair.smallest_effect, none=total - fell.total())
+    if fell["faster"] or fell["slower"]:
+        return f"Yes: B is {tally} of {count}"
+    if fell["same"]:
+        return f"{'No' if fell['same'] == total else 'Not shown'}: B is {tally} of {count}"
+    return f"Not shown in {total} of {count}"
 
 
-def _strongest(pair: RunComparison) -> Iterator[str]:
-    """Yield the strongest effects of B that are shown, with what weakens them; where none is, the two that may be
-    strongest."""
-    by_cell = doubts_by_cell(pair.caveats, pair.runs[0].sweep.own_metrics)
-    cells = {id(ratio.comparison): ratio.cell.id for ratio in pair.ratios}
+def _causes(pair: RunComparison) -> str:
+    """Return whether one cause could be named: 'and 8 settings differ, so no cause could be named'."""
+    names = [difference_name(replace(row, part="")) for row in pair.differences if row.known]
+    settings = list(dict.fromkeys(names))
+    if not settings:
+        return "and no recorded setting differs"
+    if len(settings) == 1:
+        return f"and one setting differs: {settings[0]}"
+    return f"and {len(settings)} settings differ, so no cause could be named"
+
+
+def _next_step(pair: RunComparison) -> Iterator[str]:
+    """Yield what tells more: an end of what is unfinished, one change at a time, or more runs."""
+    unfinished = [name for name, run in zip(pair.names, pair.runs, strict=True) if run.info.status != "complete"]
+    compared = [ratio.comparison for ratio in pair.ratios]
+    if unfinished:
+        yield f"Next: finish {numbers.listed(unfinished)} (mountlab resume)."
+    elif len(known_areas(pair.differences)) > 1:
+        yield "Next: repeat A unchanged, then change one setting at a time."
+    elif open_ratios := [ratio for ratio in compared if ratio.verdict == "undecided"]:
+        most = max(open_ratios, key=lambda ratio: (math.isfinite(ratio.reduce), ratio.reduce, ratio.needed or 0))
+        yield f"Next: repeat A and B in turns{verdicts.needed(most)}."
+    elif any(ratio.verdict != "same" for ratio in compared):
+        yield "Next: run each twice more, in turns, and judge all six with mountlab gate."
+
+
+def strongest(pair: RunComparison) -> list[CellRatio]:
+    """Return the ratios that a first screen has room for, the strongest effects first."""
+    by_comparison = {id(ratio.comparison): ratio for ratio in pair.ratios}
     ordered = verdicts.strongest_first(ratio.comparison for ratio in pair.ratios)
-    decided = [ratio for ratio in ordered if ratio.verdict != "undecided"]
-    for ratio in (decided or ordered[:_OPEN])[:_SENTENCES]:
-        cell = cells[id(ratio)]
-        yield verdicts.comparison_sentence(
-            ratio,
-            smallest_effect=pair.smallest_effect,
-            doubts=by_cell.get(doubt_key(cell, ratio.metric), by_cell.get(cell, ())),
-        )
+    return [by_comparison[id(comparison)] for comparison in ordered[:_MOST_RATIOS]]
 
 
 def _held_in_runs(comparison: RunComparison) -> Iterator[str]:
@@ -202,11 +228,30 @@ def _over_boxes(comparison: RunComparison) -> Iterator[str]:
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def run_titles(runs: Sequence[ComparedRun]) -> list[str]:
+    """Return a title for each run: 'tour (23 Nov)', with the year where the runs differ in it, and the time of day
+    where two are of one day; the ids of the runs where that does not tell them apart."""
+    began = [datetime.fromisoformat(run.info.created_at) if run.info.created_at else None for run in runs]
+    year = " %Y" if len({moment.year for moment in began if moment}) > 1 else ""
+    for clock in ("", ", %H:%M", ", %H:%M:%S"):
+        days = [f" ({moment.day} {moment:%b{year}{clock}})" if moment else "" for moment in began]
+        titles = [f"{run.sweep.name}{day}" for run, day in zip(runs, days, strict=True)]
+        if len(set(days)) == len(days):
+            break
+    return titles if len(set(titles)) == len(titles) else [run.info.run_id for run in runs]
+
+
 def about(run: ComparedRun) -> str:
-    """Return a run in one line: its name, its box, kernel and date."""
+    """Return a run in one line: its sweep, its date, its box, its kernel, its id."""
     kernel = run.info.facts.kernel.release
-    more = "".join(f", {part}" for part in (f"Linux {kernel}" if kernel else "", day_of(run)) if part)
-    return f"{run.info.run_id} (box {box_of(run)}{more})"
+    parts = (run.sweep.name, minute_of(run), f"box {box_of(run)}", f"Linux {kernel}" if kernel else "", run.info.run_id)
+    return " · ".join(part for part in parts if part)
+
+
+def minute_of(run: ComparedRun) -> str:
+    """'2026-02-01 10:05 UTC'; '' where it is not known."""
+    moment = run.info.created_at
+    return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M} UTC" if moment else ""
 
 
 def day_of(run: ComparedRun) -> str:
@@ -272,7 +317,7 @@ def break_even_text(ratio: CellRatio) -> str:
 
 
 def comparison_text(comparison: RunComparison) -> str:
-    """For the terminal: the runs, the answer (of two runs it is the table), what differs, one row a figure or ratio."""
+    """For the terminal: the runs, the answer, what differs, one row a figure or ratio."""
     blocks = [block for block in map(list, _blocks(comparison)) if block]
     return lines_of(line for place, block in enumerate(blocks) for line in ([""] if place else []) + block)
 
@@ -285,6 +330,7 @@ def _blocks(comparison: RunComparison) -> Iterator[Iterable[str]]:
         *(f"{name:{width}} no figures: {' '.join(why.split())}" for name, why in comparison.missing.items()),
     ]
     if comparison.is_pair:
+        yield sentences(comparison)
         yield _difference_lines(comparison)
         yield _ratio_lines(comparison)
         yield [comparison.runs_differ, "Break-even: B differs from A unless runs differ by more."]

@@ -14,21 +14,47 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, lines_of, visible
-from mountlab.report.sentences.comparison import caveat_lines
+from mountlab.report.sentences.comparison import caveat_lines, run_titles
 from mountlab.stats import power
 
 RUNS_A_SIDE = 3
 """With so many on each side, in turns, the runs tell by how much they differ."""
 _SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
 _FAR = 2
-"""How many times as many are needed where it is worth to say what would do if the change is what was seen."""
+"""How many times as many are needed where it is worth to say what would do if the change is what was seen; how many
+times as bad is no percentage any more."""
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\|`*_[]<>~#"})
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def headline(gate: Gate) -> str:
-    """'Cannot tell: of 9 figures 1 is inconclusive and 8 pass, at a margin of 5 %.'"""
+    """'Fails: the write bandwidth of tmpfs under dd-write is at least 12 % worse, at a margin of 5 %.'"""
+    worst, margin = gate.judged[0], numbers.percent(gate.margin)
+    noun = names.metric_noun(worst.metric, worst.label)
+    figure = f"the {noun} of {worst.cell.filesystem.name} under {worst.cell.workload.label}"
+    if gate.outcome == "passes":
+        text = f"no figure is more than {_size(max(1.0, *(judged.at_most for judged in gate.judged)))}"
+    elif worst.reason:
+        text = f"{figure}: {worst.reason}"
+    elif gate.outcome == "fails":
+        text = f"{figure} is at least {_size(worst.at_least)}"
+    else:
+        text = f"{figure} may be up to {_size(worst.at_most)}"
+    return f"{gate.outcome.capitalize()}: {text}, at a margin of {margin}."
+
+
+def _size(bound: float) -> str:
+    """'12 % worse', '3.1 % better', '18 times as bad'."""
+    if not math.isfinite(bound):
+        return "infinitely worse"
+    if bound > _FAR:
+        return f"{numbers.ratio_figures(bound, bound, bound).value} times as bad"
+    return f"{numbers.percent(abs(bound - 1))} {'worse' if bound >= 1 else 'better'}"
+
+
+def tally(gate: Gate) -> str:
+    """'Of 9 figures 1 fails, 2 are inconclusive and 6 pass.'"""
     spoken = {
         "fails": ("fails", "fail"),
         "cannot tell": ("is inconclusive", "are inconclusive"),
@@ -36,8 +62,7 @@ def headline(gate: Gate) -> str:
     }
     counts = {kind: sum(figure.outcome == kind for figure in gate.judged) for kind in WORST_FIRST}
     parts = [f"{count} {spoken[kind][count > 1]}" for kind, count in counts.items() if count]
-    figures, margin = numbers.counted(len(gate.judged), "figure"), numbers.percent(gate.margin)
-    return f"{gate.outcome.capitalize()}: of {figures} {numbers.listed(parts)}, at a margin of {margin}."
+    return f"Of {numbers.counted(len(gate.judged), 'figure')} {numbers.listed(parts)}."
 
 
 def why(gate: Gate, figure: Judged) -> str:
@@ -49,10 +74,7 @@ def why(gate: Gate, figure: Judged) -> str:
     if figure.outcome == "cannot tell":
         return f"cannot tell: {_what_would(gate, figure)}{f'; {figure.would} {unless}' if unless else ''}"
     side, bound = ("least", figure.at_least) if figure.outcome == "fails" else ("most", figure.at_most)
-    size = f"{numbers.percent(abs(bound - 1))} {'worse' if bound >= 1 else 'better'}"
-    if not math.isfinite(bound):
-        size = "infinitely worse"
-    return f"{figure.outcome}: at {side} {size}{f', {unless}' if unless else ''}"
+    return f"{figure.outcome}: at {side} {_size(bound)}{f', {unless}' if unless else ''}"
 
 
 def _what_would(gate: Gate, figure: Judged) -> str:
@@ -93,13 +115,25 @@ def promises(gate: Gate) -> str:
 
 
 def advice(gate: Gate) -> list[str]:
-    """Say how to measure runs that can tell, where one beside one cannot."""
-    if gate.unit == "run" or all(figure.unit == "block" for figure in gate.judged):
+    """Return what to do next: to find what changed, to measure what can tell, or to mend a figure; [] where it
+    passes."""
+    if gate.outcome == "passes":
         return []
-    return [
-        f"Measure {RUNS_A_SIDE} runs of each side or more, in turns (change, baseline, change, baseline ...), and name "
-        "all of them: gate RUN RUN RUN --against RUN RUN RUN."
-    ]
+    if gate.outcome == "fails":
+        return [f"Next: mountlab compare {_names(gate.baseline)[0]} {_names(gate.change)[0]} shows what differs."]
+    open_figures = [figure for figure in gate.judged if figure.outcome == "cannot tell" and not figure.reason]
+    if not open_figures:
+        return ["Next: mend what the caveats of these figures name, and measure again."]
+    most = max(open_figures, key=lambda figure: (figure.unit == "run", figure.needed))
+    if gate.unit == "block" and most.unit == "run":
+        return [
+            f"Next: measure {RUNS_A_SIDE} runs of each side or more, in turns (change, baseline, change, baseline "
+            "...), and name all of them: gate RUN RUN RUN --against RUN RUN RUN."
+        ]
+    if power.too_many(most.needed, most.n):
+        return [f"Next: reduce the noise: half of it needs a quarter of the {most.unit}s."]
+    where = "each side, in turns" if most.unit == "run" else "each run (mountlab extend)"
+    return [f"Next: measure {numbers.counted(round(most.more), f'more {most.unit}')} of {where}."]
 
 
 def over_looks(gate: Gate) -> str:
@@ -127,8 +161,8 @@ def _what_counts(gate: Gate) -> list[str]:
 def gate_text(gate: Gate) -> str:
     """Return one line a figure, the worst first; then what they come to."""
     lines = aligned(_row(gate, figure) for figure in gate.judged)
-    about = (*_differs(gate), *_what_counts(gate), gate.runs_differ, *advice(gate))
-    return lines_of([*lines, "", *about, _error(gate), headline(gate)])
+    about = (*_differs(gate), *_what_counts(gate), gate.runs_differ)
+    return lines_of([*lines, "", *about, _error(gate), "", headline(gate), tally(gate), *advice(gate)])
 
 
 def _error(gate: Gate) -> str:
@@ -196,20 +230,25 @@ def _names(runs: Sequence[ComparedRun]) -> list[str]:
 
 def gate_markdown(gate: Gate) -> str:
     """Return a summary as CI systems show it beside a change: the outcome, a table, what may be wrong."""
-    about = [*_differs(gate), *_what_counts(gate), *advice(gate)]
+    about = [*_differs(gate), *_what_counts(gate)]
+    titles = dict(zip(_names((*gate.change, *gate.baseline)), run_titles((*gate.change, *gate.baseline)), strict=True))
+    sides = {"Change": gate.change, "Baseline": gate.baseline}
+    of_side = {name: [f"{titles[run]}, {run}" for run in _names(runs)] for name, runs in sides.items()}
     lines = [
         f"## {_SIGNS[gate.outcome].partition(' ')[0]} {_safe(headline(gate))}",
         "",
-        f"- Change: {', '.join(map(_safe, _names(gate.change)))}",
-        f"- Baseline: {', '.join(map(_safe, _names(gate.baseline)))}",
+        _safe(" ".join([tally(gate), *advice(gate)])),
+        "",
+        *(f"- {name}: {_safe('; '.join(runs))}" for name, runs in of_side.items()),
         *(f"- {_safe(line)}" for line in about),
         "",
         "| Outcome | Cell | Figure | Change / baseline | Interval | Why |",
         "|---|---|---|---:|---:|---|",
     ]
     for figure in gate.judged:
-        _, *cells = _row(gate, figure)
-        lines.append(f"| {' | '.join([_SIGNS[figure.outcome], *map(_safe, cells)])} |")
+        _, *cells, reason = _row(gate, figure)
+        shown = map(_safe, (*cells, f"{reason[:1].upper()}{reason[1:]}"))
+        lines.append(f"| {' | '.join([_SIGNS[figure.outcome], *shown])} |")
     return "\n".join([*lines, "", _safe(promises(gate))]) + "\n"
 
 

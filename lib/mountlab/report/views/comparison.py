@@ -51,6 +51,9 @@ _SPREADS = (
     "over all figures."
 )
 
+_MOST_TITLES = 6
+"""Runs that the heading names."""
+
 
 def entry(comparison: RunComparison) -> dict[str, object]:
     """Return what the index of results shows of the page. Its date is that of the newest run, so that it is the same
@@ -79,25 +82,47 @@ def heading(comparison: RunComparison) -> Html:
             boxes = set(map(box_of, runs))
             where = f"{len(boxes)} boxes" if len(boxes) > 1 else f"box {boxes.pop()}"
             kernels = {str(run.info.facts.kernel.release) for run in runs}
-            lines = [f"{days} · {where} · {numbers.counted(len(kernels), 'kernel')}"]
+            titles = [f"{name}: {title}" for name, title in zip(comparison.names, text.run_titles(runs), strict=True)]
+            lines = [
+                f"{days} · {where} · {numbers.counted(len(kernels), 'kernel')}",
+                numbers.first_few(titles, _MOST_TITLES),
+            ]
     title = html.heading(text.title(comparison), level=1)
     return html.joined(title, *(html.paragraph(line, kind="meta") for line in lines))
 
 
 def answer(comparison: RunComparison) -> Html:
-    """Return the answer in sentences, and the caveats in a line; of two runs also what differs, in a line."""
+    """Return the answer in sentences, and the caveats in a line; of two runs also what differs, and the strongest
+    ratios with both means."""
     box = html.box("answer", *map(html.paragraph, text.sentences(comparison)))
-    lines: list[Text] = []
-    if comparison.is_pair:
-        by_area: dict[str, dict[str, None]] = {}
-        for row in comparison.differences:
-            if row.known:
-                by_area.setdefault(row.area, {})[text.difference_name(replace(row, part=""))] = None
-        areas = "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
-        link = html.link("#What-differs", "What differs")
-        lines = [html.labelled(link, f"{areas or 'nothing that was kept'}."), comparison.runs_differ]
-    about = (html.paragraph(line, kind="meta") for line in lines)
-    return html.joined(box, *about, html.caveats_alert(grouped(comparison.caveats)))
+    alert = html.caveats_alert(grouped(comparison.caveats))
+    if not comparison.is_pair:
+        return html.joined(box, alert)
+    by_area: dict[str, dict[str, None]] = {}
+    for row in comparison.differences:
+        if row.known:
+            by_area.setdefault(row.area, {})[text.difference_name(replace(row, part=""))] = None
+    areas = "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
+    differs = html.labelled(html.link("#What-differs", "What differs"), f"{areas}.") if areas else ""
+    return html.joined(box, html.paragraph(differs, kind="meta") if areas else "", alert, _strongest(comparison))
+
+
+def _strongest(pair: RunComparison) -> Html:
+    """Return the strongest ratios with both means, in units that people read."""
+    doubts = doubts_by_cell(pair.caveats, pair.runs[0].sweep.own_metrics)
+    shown, rows = text.strongest(pair), []
+    for ratio in shown:
+        means = [numbers.quantity(mean, ratio.unit) for mean in (ratio.mean_a, ratio.mean_b)]
+        figures = words.compared_figures(ratio.comparison)
+        name = html.stacked(f"{ratio.cell.filesystem.name}, {_group_name(ratio)}", metric_noun(ratio.metric))
+        verdict: Text = words.verdict_of(ratio.comparison, pair.smallest_effect)
+        if codes := doubts.get(doubt_key(ratio.cell.id, ratio.metric)):
+            verdict = html.stacked(verdict, f"doubtful: {', '.join(map(code_words, codes))}")
+        rows.append([name, *means, figures.value, figures.interval, verdict])
+    head: Head = ["Figure", *numeric("A", "B", "B / A"), Column("Interval", "interval"), "Verdict"]
+    which = "All" if len(shown) == len(pair.ratios) else f"The strongest {len(shown)} of"
+    caption = f"{which} {numbers.counted(len(pair.ratios), 'ratio')}; intervals hold for all together"
+    return html.table(head, [Rows(rows)], caption=caption)
 
 
 def caveats(comparison: RunComparison) -> Html:
@@ -161,7 +186,7 @@ def overview(comparison: RunComparison) -> Html:
             return html.paragraph("No ratio to plot.")
         short = [replace(ratio, candidate=ratio.candidate.removesuffix(" in B"), baseline="A") for ratio in ratios]
         plot = plots.plot_ratios(short, smallest_effect=comparison.smallest_effect, filesystems=filesystems)
-        return html.plot(replace(plot, title=text.summary(comparison)))
+        return html.plot(replace(plot, title="B / A in every figure, with its interval"))
     names, over = comparison.names, ("all boxes",) if comparison.factor == "box" else ()
     titles = text.plot_titles(comparison)
     answers, drawn = _answers_to_draw(comparison), []
