@@ -233,6 +233,7 @@ def test_the_answer_is_told_first(many: RunComparison) -> None:
     assert said[0] == f"The answer held: all {len(many.answers)} comparisons have the same verdict in every run."
     assert said[1].startswith(f"{len(many.cells)} of {len(many.cells)} figures differ from run to run by more than")
     assert said[2].startswith(f"Against A, {3 * len(many.cells)} ratios corrected together: B is faster in ")
+    assert words.next_step(many) == "Measure 1 more run: 5 tell by how much runs differ."
 
 
 @pytest.mark.slow

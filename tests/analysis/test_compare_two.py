@@ -475,19 +475,18 @@ def test_the_text_lists_differences_first_then_ratios_then_caveats() -> None:
 def test_the_answer_of_two_runs_says_whether_they_differ_whether_a_cause_shows_and_what_to_do_next() -> None:
     total = len(compared().ratios)
     faster = f"Yes: B is faster in {total} of {total} ratios"
-    assert words.sentences(compared(factor=1.5)) == [
-        f"{faster}, and no recorded setting differs.",
-        "Next: run each twice more, in turns, and judge all six with mountlab gate.",
-    ]
-    assert words.sentences(compared(factor=1.5, kernel="6.19.1"))[0] == f"{faster}, and one setting differs: kernel."
-    several = compared(kernel="6.19.1", hostname="other")
-    first, following = words.sentences(several)
+    alike, one, several = (
+        compared(factor=1.5, **facts) for facts in ({}, {"kernel": "6.19.1"}, {"kernel": "6.19.1", "hostname": "other"})
+    )
+    assert words.sentences(alike) == [f"{faster}, and no recorded setting differs."]
+    assert words.next_step(alike) == "Run each twice more, in turns, and judge all six with mountlab gate."
+    assert words.sentences(one) == [f"{faster}, and one setting differs: kernel."]
     count = len([row for row in several.differences if row.known])
-    assert first.endswith(f" of {total} ratios, and {count} settings differ, so no cause could be named.")
-    assert following == "Next: repeat A unchanged, then change one setting at a time."
+    assert words.sentences(several) == [f"{faster}, and {count} settings differ, so no cause could be named."]
+    assert words.next_step(several) == "Repeat A unchanged, then change one setting at a time."
     unfinished = run("b")
     unfinished.info = replace(unfinished.info, status="interrupted")
-    assert words.sentences(compare_runs((run("a"), unfinished)))[-1] == "Next: finish B (mountlab resume)."
+    assert words.next_step(compare_runs((run("a"), unfinished))) == "Finish B (mountlab resume)."
 
 
 @every_row(

@@ -176,11 +176,17 @@ def summary_text(view: BatchView) -> str:
     return lines_of(lines)
 
 
-def verdict(view: BatchView) -> str:
-    """'Both items finished; neither can be cited. tour on local: 1 cell not to be used. Of 14 ...'."""
+def sentences(view: BatchView) -> list[str]:
+    """Return what became of the items and which answers can be cited, why others cannot, and how ours stand to what was
+    published: 'Both items finished; neither can be cited.', 'tour on local: 1 cell not to be used.'"""
     agreements = [row.agreement for item in view.batch.items for row in _published_of(view, item)]
-    published = f" {verdicts.agreement_sentence(agreements)}" if agreements else ""
-    return f"{_finished(view)}{_citable(view)}{published}"
+    published = [verdicts.agreement_sentence(agreements)] if agreements else []
+    return [f"{_finished(view)}{_citable(view)}.", *_not_citable(view), *published]
+
+
+def verdict(view: BatchView) -> str:
+    """Return the sentences in a line."""
+    return " ".join(sentences(view))
 
 
 def _finished(view: BatchView) -> str:
@@ -194,22 +200,24 @@ def _finished(view: BatchView) -> str:
 
 
 def _citable(view: BatchView) -> str:
-    """'; neither can be cited. tour on local: 1 cell not to be used.', of the items that measured something."""
-    measured = [(item, view.results[item.id].not_citable) for item in view.batch.items if item.id in view.results]
-    reasons = by_key((why, item.label) for item, why in measured if why)
-    total = len(measured)
-    count = total - sum(map(len, reasons.values()))
+    """'; neither can be cited', of the items that measured something."""
+    total, bad = len(view.results), sum(bool(result.not_citable) for result in view.results.values())
     if not total:
-        return "."
-    if count in (0, total):
-        words = {1: ("it cannot", "it can"), 2: ("neither can", "both can")}
-        which = words.get(total, (f"none of {total} can", f"all {total} can"))[count == total]
-    else:
-        which = f"{count} of {total} can"
-    citable = f"; {which} be cited."
-    parts = [f"{numbers.first_few(names, _MOST_NAMED)}: {why}." for why, names in list(reasons.items())[:_MOST_NAMED]]
-    more = len(reasons) - len(parts)
-    return " ".join([citable, *parts, *(["The table has the other reasons."] if more else [])])
+        return ""
+    if 0 < bad < total:
+        return f"; {total - bad} of {total} can be cited"
+    none, every = {1: ("it cannot", "it can"), 2: ("neither can", "both can")}.get(
+        total, (f"none of {total} can", f"all {total} can")
+    )
+    return f"; {none if bad else every} be cited"
+
+
+def _not_citable(view: BatchView) -> list[str]:
+    """'tour on local: 1 cell not to be used.', a sentence for each reason."""
+    results = ((item.label, view.results[item.id]) for item in view.batch.items if item.id in view.results)
+    reasons = by_key((result.not_citable, label) for label, result in results if result.not_citable)
+    parts = [f"{numbers.first_few(names, _MOST_NAMED)}: {why}." for why, names in reasons.items()]
+    return [*parts[:_MOST_NAMED], *(["The table has the other reasons."] if len(parts) > _MOST_NAMED else [])]
 
 
 def exit_code(view: BatchView) -> int:
@@ -253,7 +261,8 @@ def answer(view: BatchView) -> Html:
     if unfinished:
         names = numbers.listed([item.id for item in unfinished])
         alert = html.box("alert warning", html.paragraph(f"Not finished: {names}. To go on:"), html.code(view.command))
-    return html.joined(html.box("answer", html.paragraph(verdict(view))), alert)
+    first, *others = sentences(view)
+    return html.joined(html.box("answer", html.paragraph(first, kind="lead"), *map(html.paragraph, others)), alert)
 
 
 def items(view: BatchView) -> Html:

@@ -351,7 +351,7 @@ def caveat_body(group: CaveatGroup) -> Html:
     first = group.caveats[0]
     if len({caveat.message for caveat in group.caveats}) > 1:
         differing = group.differing
-        rows = [Rows([[subject, text] for subject, text in differing])]
+        rows = [Rows([[subject or "whole run", text] for subject, text in differing])]
         body = table(["Where", "Seen"], rows, caption=f"{group.heading}: what was seen in each")
         folded = details(f"All {len(differing)}", body) if len(differing) > _MOST_SUBJECTS else body
         return joined(paragraph(labelled(first.subject, first.message)), folded)

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TypeVar
 
+from mountlab.analysis.compare.caveats import FEW
 from mountlab.analysis.compare.comparisons import AnswerOverRuns
 from mountlab.analysis.compare.differences import WORKLOAD, Difference, known_areas
 from mountlab.analysis.compare.over_boxes import RatioOverBoxes
@@ -54,14 +55,14 @@ def title(comparison: RunComparison) -> str:
 
 
 def sentences(comparison: RunComparison) -> list[str]:
-    """Return the answer. Of two runs: whether they differ, whether one cause could be named, what to do next. Of many:
-    did the verdicts hold, how much runs differ by themselves, which run differs from the first. Of boxes: what holds
-    over them and on each, what to expect of a further one, and where figures vary."""
+    """Return the answer. Of two runs: whether they differ, and whether one cause could be named. Of many: did the
+    verdicts hold, how much runs differ by themselves, which run differs from the first. Of boxes: what holds over them
+    and on each, what to expect of a further one, and where figures vary."""
     if comparison.is_pair:
-        return [f"{_differs(comparison)}, {_causes(comparison)}.", *_next_step(comparison)]
+        return [f"{_differs(comparison)}, {_causes(comparison)}."]
     varying = _variation(comparison, "figure", comparison.cells, figure_name)
     if comparison.factor == "run":
-        return [*_held_in_runs(comparison), *varying, f"{_against_first(comparison)} {comparison.runs_differ}"]
+        return [*_held_in_runs(comparison), *varying, _against_first(comparison)]
     of_ratios = _variation(comparison, "ratio", comparison.over_boxes, lambda ratio: answer_name(ratio.over))
     box_by_box = [_held_on_boxes(comparison), *_turned(comparison)] if comparison.answers else []
     ratios = {id(ratio.over): ratio for ratio in comparison.over_boxes if math.isfinite(ratio.further_high)}
@@ -104,19 +105,26 @@ def _causes(pair: RunComparison) -> str:
     return f"and {len(settings)} settings differ, so no cause could be named"
 
 
-def _next_step(pair: RunComparison) -> Iterator[str]:
-    """Yield what tells more: an end of what is unfinished, one change at a time, or more runs."""
-    unfinished = [name for name, run in zip(pair.names, pair.runs, strict=True) if run.info.status != "complete"]
-    compared = [ratio.comparison for ratio in pair.ratios]
-    if unfinished:
-        yield f"Next: finish {numbers.listed(unfinished)} (mountlab resume)."
-    elif len(known_areas(pair.differences)) > 1:
-        yield "Next: repeat A unchanged, then change one setting at a time."
-    elif open_ratios := [ratio for ratio in compared if ratio.verdict == "undecided"]:
+def next_step(comparison: RunComparison) -> str:
+    """Return what tells more: an end of what is unfinished, more runs or boxes, one change at a time; '' where there is
+    nothing to do."""
+    named = zip(comparison.names, comparison.runs, strict=True)
+    compared = [ratio.comparison for ratio in comparison.ratios]
+    if unfinished := [name for name, run in named if run.info.status != "complete"]:
+        return f"Finish {numbers.listed(unfinished)} (mountlab resume)."
+    if not comparison.is_pair:
+        missing = FEW - len(comparison.runs)
+        plural = PLURAL[comparison.factor]
+        more = f"more {comparison.factor if missing == 1 else plural}"
+        return f"Measure {missing} {more}: {FEW} tell by how much {plural} differ." if missing > 0 else ""
+    if len(known_areas(comparison.differences)) > 1:
+        return "Repeat A unchanged, then change one setting at a time."
+    if open_ratios := [ratio for ratio in compared if ratio.verdict == "undecided"]:
         most = max(open_ratios, key=lambda ratio: (math.isfinite(ratio.reduce), ratio.reduce, ratio.needed or 0))
-        yield f"Next: repeat A and B in turns{verdicts.needed(most)}."
-    elif any(ratio.verdict != "same" for ratio in compared):
-        yield "Next: run each twice more, in turns, and judge all six with mountlab gate."
+        return f"Repeat A and B in turns{verdicts.needed(most)}."
+    if all(ratio.verdict == "same" for ratio in compared):
+        return ""
+    return "Run each twice more, in turns, and judge all six with mountlab gate."
 
 
 def strongest(pair: RunComparison) -> list[CellRatio]:
@@ -138,7 +146,8 @@ def _held_in_runs(comparison: RunComparison) -> Iterator[str]:
         yield f"The answer held: {every} the same verdict in every run."
         return
     count = len(answers) - len(changed)
-    yield f"The answer did not hold throughout: {count} of {total} have the same verdict in every run."
+    has = "has" if count == 1 or len(answers) == 1 else "have"
+    yield f"The answer did not hold throughout: {count} of {total} {has} the same verdict in every run."
     for answer in changed[:_MOST_NAMED]:
         yield f"{answer_name(answer.present[0])}: {_by_verdict(comparison, answer, 'in')}."
     if len(changed) > _MOST_NAMED:
@@ -197,9 +206,8 @@ def _variation(
 def plot_titles(comparison: RunComparison) -> tuple[str, str]:
     """Return those of the two pictures: the answer in every run, and every figure over its mean."""
     if comparison.factor == "run":
-        return next(_held_in_runs(comparison)), "Each figure in every run, over its mean over runs"
-    answer = _held_on_boxes(comparison) if comparison.answers else ""
-    return answer, "Each figure on every box, over its mean over boxes"
+        return "The answer of every run", "Each figure in every run, over its mean over runs"
+    return "The answer on every box, and over all of them", "Each figure on every box, over its mean over boxes"
 
 
 def _against_first(comparison: RunComparison) -> str:
@@ -330,18 +338,27 @@ def _blocks(comparison: RunComparison) -> Iterator[Iterable[str]]:
         *(f"{name:{width}} no figures: {' '.join(why.split())}" for name, why in comparison.missing.items()),
     ]
     if comparison.is_pair:
-        yield sentences(comparison)
+        yield _answer_lines(comparison)
         yield _difference_lines(comparison)
         yield _ratio_lines(comparison)
         yield [comparison.runs_differ, "Break-even: B differs from A unless runs differ by more."]
         yield caveat_lines(comparison.caveats)
         return
-    yield sentences(comparison)
+    yield _answer_lines(comparison)
     yield _difference_lines(comparison)
     yield caveat_lines(caveat for caveat in comparison.caveats if caveat.code == "unequal-work")
     if comparison.factor == "box":
         yield _lines_over_boxes(comparison)
     yield _figure_lines(comparison)
+
+
+def _answer_lines(comparison: RunComparison) -> Iterator[str]:
+    """Yield the answer, by how much runs of many are known to differ, and what to do next."""
+    yield from sentences(comparison)
+    if comparison.runs_differ and not comparison.is_pair:
+        yield comparison.runs_differ
+    if following := next_step(comparison):
+        yield f"Next: {following}"
 
 
 def _difference_lines(comparison: RunComparison) -> Iterator[str]:
@@ -420,6 +437,7 @@ def comparison_json(comparison: RunComparison) -> dict[str, object]:
         "level": comparison.level,
         "smallest_effect": comparison.smallest_effect,
         "sentences": sentences(comparison),
+        "next": next_step(comparison),
         "differences": [asdict(row) for row in comparison.differences],
         "caveats": [asdict(caveat) for caveat in comparison.caveats],
     }

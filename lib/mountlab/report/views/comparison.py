@@ -92,19 +92,24 @@ def heading(comparison: RunComparison) -> Html:
 
 
 def answer(comparison: RunComparison) -> Html:
-    """Return the answer in sentences, and the caveats in a line; of two runs also what differs, and the strongest
-    ratios with both means."""
-    box = html.box("answer", *map(html.paragraph, text.sentences(comparison)))
+    """Return the answer in sentences, what to do next, and the caveats in a line; of two runs also what differs, and
+    the strongest ratios with both means."""
+    first, *others = text.sentences(comparison)
+    lines: list[Text] = [html.paragraph(first, kind="lead"), *map(html.paragraph, others)]
+    if following := text.next_step(comparison):
+        lines.append(html.paragraph(html.labelled("Next", following)))
     alert = html.caveats_alert(grouped(comparison.caveats))
     if not comparison.is_pair:
-        return html.joined(box, alert)
+        known = html.paragraph(comparison.runs_differ, kind="meta") if comparison.runs_differ else ""
+        return html.joined(html.box("answer", *lines), known, alert)
     by_area: dict[str, dict[str, None]] = {}
     for row in comparison.differences:
         if row.known:
             by_area.setdefault(row.area, {})[text.difference_name(replace(row, part=""))] = None
     areas = "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
     differs = html.labelled(html.link("#What-differs", "What differs"), f"{areas}.") if areas else ""
-    return html.joined(box, html.paragraph(differs, kind="meta") if areas else "", alert, _strongest(comparison))
+    meta = html.paragraph(differs, kind="meta") if areas else ""
+    return html.joined(html.box("answer", *lines), meta, alert, _strongest(comparison))
 
 
 def _strongest(pair: RunComparison) -> Html:
