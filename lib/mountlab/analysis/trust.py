@@ -77,12 +77,15 @@ def trust_in(
 def withhold_verdicts(comparisons: Iterable[Comparison], caveats: Iterable[Caveat]) -> list[Comparison]:
     """Return the comparisons, but no verdict where an error is about a side: that is not to be used."""
     errors = [caveat for caveat in caveats if caveat.severity == "error"]
-    return [
-        replace(comparison, verdict="not usable", needed=None, reduce=math.nan, noise="")
-        if verdicts.has_blocks(comparison) and any(_is_about(e, _cells(comparison), comparison.metric) for e in errors)
-        else comparison
-        for comparison in comparisons
-    ]
+    return [withhold_verdict(comparison, _cells(comparison), errors) for comparison in comparisons]
+
+
+def withhold_verdict(comparison: Comparison, cells: Sequence[str], errors: Iterable[Caveat]) -> Comparison:
+    """Return a comparison of these cells, without its verdict where one of the errors is about them."""
+    usable = not any(_is_about(error, cells, comparison.metric) for error in errors)
+    if usable or not verdicts.has_blocks(comparison):
+        return comparison
+    return replace(comparison, verdict="not usable", needed=None, reduce=math.nan, noise="")
 
 
 def _cells(comparison: Comparison) -> tuple[str, str]:

@@ -33,6 +33,7 @@ from mountlab.analysis.compare.to_first import CellRatio, ratios_to_first
 from mountlab.analysis.measurements import counted
 from mountlab.analysis.run_view import ComparedRun, Measured, RunView
 from mountlab.analysis.same_cells import aligned
+from mountlab.analysis.trust import Trust, trust_in
 from mountlab.core import numbers
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, Comparison, Estimate
@@ -99,6 +100,13 @@ class RunComparison:
     """By how much runs differ by themselves, and how that is known; '' over boxes, which tell it themselves."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Boxes of the sweep without any figure, and why."""
+
+    @cached_property
+    def trust(self) -> Trust:
+        """The trust in its figures. That two runs share no blocks and that several settings differ is no reason: the
+        intervals hold the one, and the answer says the other."""
+        figures = [((figure.cell.id,), figure.metric) for figure in self.shared]
+        return trust_in(figures, [one for one in self.caveats if one.code not in ("runs-not-paired", "sides-differ")])
 
     @property
     def is_pair(self) -> bool:

@@ -19,6 +19,7 @@ from mountlab.analysis.compare.figures import FigureKey, RunFigures, SharedFigur
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, side_of
 from mountlab.analysis.measurements import counted
 from mountlab.analysis.run_view import ComparedRun
+from mountlab.analysis.trust import withhold_verdict
 from mountlab.core.errors import PlanError
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Cell, RepeatedLooks
@@ -92,8 +93,10 @@ def ratios_to_first(
     names = [_sides(cell, key, place) for place, cell, key in questions]
     comparisons = comparisons_of(names, inside_and_between, joint, level=level, method=method)
     unless = _break_even(compare_rows_unpaired(*sides, steps=steps), level, repeated_looks).tolist()
+    errors = [[caveat for caveat in run.caveats if caveat.severity == "error"] for run in runs]
     rows: dict[FigureKey, tuple[Cell, list[CellRatio | None]]] = {}
     for (place, cell, key), comparison, spread, even in zip(questions, comparisons, spreads, unless, strict=True):
+        comparison = withhold_verdict(comparison, (cell.id,), (*errors[0], *errors[place]))
         a, b = first.values[key], of_runs[place].values[key]
         ratio = CellRatio(cell, comparison, first.units[key], _mean(a), _mean(b), len(a), len(b), spread, even)
         rows.setdefault(key, (cell, [None] * len(runs)))[1][place] = ratio

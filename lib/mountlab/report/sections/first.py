@@ -85,13 +85,13 @@ def _answer(run: RunView) -> Html:
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
     sentences = searched or [html.paragraph(answers.sentence(run), kind="lead")]
     (label, reasons), *next_step = trust_lines(run)
-    kind = f"alert {_ALERTS[trust_of(run).grade]}"
+    kind = f"alert {ALERTS[trust_of(run).grade]}"
     lines = [html.paragraph(html.labelled(html.link("#Caveats", label), reasons), kind=kind)]
     lines += [html.paragraph(html.labelled(*line)) for line in next_step]
     return html.box("answer", *sentences, *behind, *lines)
 
 
-_ALERTS: dict[Grade, str] = {"low": "error", "medium": "warning", "high": "high"}
+ALERTS: dict[Grade, str] = {"low": "error", "medium": "warning", "high": "high"}
 
 
 def _scope(run: RunView) -> Html | str:

@@ -27,6 +27,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, lines_of
+from mountlab.report.sentences.trust import next_steps, trust_sentence
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import grouped
 
@@ -103,6 +104,15 @@ def _causes(pair: RunComparison) -> str:
     if len(settings) == 1:
         return f"and one setting differs: {settings[0]}"
     return f"and {len(settings)} settings differ, so no cause could be named"
+
+
+def trust_lines(comparison: RunComparison) -> list[tuple[str, str]]:
+    """Return how far the answer can be trusted, and what to do next, each below its name."""
+    first, *others = comparison.runs
+    passed = [check for check in first.checks_passed if all(check in run.checks_passed for run in others)]
+    lines = [(f"Trust: {comparison.trust.grade}", trust_sentence(comparison.trust, passed))]
+    steps = " ".join(filter(None, (next_step(comparison), next_steps(comparison.trust, (), None))))
+    return [*lines, ("Next", steps)] if steps else lines
 
 
 def next_step(comparison: RunComparison) -> str:
@@ -353,12 +363,11 @@ def _blocks(comparison: RunComparison) -> Iterator[Iterable[str]]:
 
 
 def _answer_lines(comparison: RunComparison) -> Iterator[str]:
-    """Yield the answer, by how much runs of many are known to differ, and what to do next."""
+    """Yield the answer, by how much runs of many are known to differ, the trust, and what to do next."""
     yield from sentences(comparison)
     if comparison.runs_differ and not comparison.is_pair:
         yield comparison.runs_differ
-    if following := next_step(comparison):
-        yield f"Next: {following}"
+    yield from (f"{name}. {text}" for name, text in trust_lines(comparison))
 
 
 def _difference_lines(comparison: RunComparison) -> Iterator[str]:
@@ -437,7 +446,7 @@ def comparison_json(comparison: RunComparison) -> dict[str, object]:
         "level": comparison.level,
         "smallest_effect": comparison.smallest_effect,
         "sentences": sentences(comparison),
-        "next": next_step(comparison),
+        **{name.partition(":")[0].lower(): text for name, text in trust_lines(comparison)},
         "differences": [asdict(row) for row in comparison.differences],
         "caveats": [asdict(caveat) for caveat in comparison.caveats],
     }

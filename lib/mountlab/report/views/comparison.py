@@ -20,6 +20,7 @@ from mountlab.core.units import scale_for
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections.first import ALERTS
 from mountlab.report.sentences import comparison as text
 from mountlab.wording import verdicts as words
 from mountlab.wording.caveats import caveat_counts, doubt_key, doubts_by_cell, grouped
@@ -92,16 +93,17 @@ def heading(comparison: RunComparison) -> Html:
 
 
 def answer(comparison: RunComparison) -> Html:
-    """Return the answer in sentences, what to do next, and the caveats in a line; of two runs also what differs, and
-    the strongest ratios with both means."""
+    """Return the answer in sentences, its trust, and what to do next; of two runs also what differs, and the strongest
+    ratios with both means."""
     first, *others = text.sentences(comparison)
-    lines: list[Text] = [html.paragraph(first, kind="lead"), *map(html.paragraph, others)]
-    if following := text.next_step(comparison):
-        lines.append(html.paragraph(html.labelled("Next", following)))
-    alert = html.caveats_alert(grouped(comparison.caveats))
+    lines = [html.paragraph(first, kind="lead"), *map(html.paragraph, others)]
+    (label, reasons), *next_step = text.trust_lines(comparison)
+    trust = html.labelled(html.link("#Caveats", label), reasons)
+    lines.append(html.paragraph(trust, kind=f"alert {ALERTS[comparison.trust.grade]}"))
+    lines += [html.paragraph(html.labelled(*line)) for line in next_step]
     if not comparison.is_pair:
         known = html.paragraph(comparison.runs_differ, kind="meta") if comparison.runs_differ else ""
-        return html.joined(html.box("answer", *lines), known, alert)
+        return html.joined(html.box("answer", *lines), known)
     by_area: dict[str, dict[str, None]] = {}
     for row in comparison.differences:
         if row.known:
@@ -109,7 +111,7 @@ def answer(comparison: RunComparison) -> Html:
     areas = "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
     differs = html.labelled(html.link("#What-differs", "What differs"), f"{areas}.") if areas else ""
     meta = html.paragraph(differs, kind="meta") if areas else ""
-    return html.joined(html.box("answer", *lines), meta, alert, _strongest(comparison))
+    return html.joined(html.box("answer", *lines), meta, _strongest(comparison))
 
 
 def _strongest(pair: RunComparison) -> Html:
