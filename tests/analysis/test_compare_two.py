@@ -489,6 +489,26 @@ def test_the_answer_of_two_runs_says_whether_they_differ_whether_a_cause_shows_a
     assert words.next_step(compare_runs((run("a"), unfinished))) == "Finish B (mountlab resume)."
 
 
+def test_a_figure_that_is_not_to_be_used_has_no_verdict_and_takes_the_trust() -> None:
+    """That runs share no blocks, and differ in several settings, takes none."""
+    plain = compared(factor=1.5, kernel="6.19.1", hostname="other")
+    assert {"runs-not-paired", "sides-differ"} <= {caveat.code for caveat in plain.caveats}
+    assert plain.trust.grade == "high"
+    cell = plain.ratios[0].cell.id
+    bad = run("b", factor=1.5)
+    bad.caveats = [Caveat(scope="cell", subject=cell, code="not-flushed", severity="error", message="it was not")]
+    found = compare_runs((run("a"), bad))
+    assert {ratio.cell.id for ratio in found.ratios if ratio.comparison.verdict == "not usable"} == {cell}
+    assert found.trust.grade == "low"
+    assert " and not usable in " in words.sentences(found)[0]
+    (label, reasons), *_ = words.trust_lines(found)
+    assert label == "Trust: low"
+    assert "not flushed" in reasons
+    page = sections.answer(found)
+    assert all(text in page for text in (label, "<b>Next</b>"))
+    assert page.count('<td class="number">') == 3 * len(words.strongest(found)), "both means and the ratio of each"
+
+
 @every_row(
     ("names", "moments", "titles"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -93,6 +94,12 @@ def test_an_answer_with_an_error_or_without_a_verdict_cannot_be_cited() -> None:
     assert result_of(replace(run, caveats=[bad])).not_citable == "1 cell not to be used"
     assert result_of(replace(run, caveats=[replace(bad, scope="run")])).not_citable == "figures not to be used"
     assert result_of(open_).not_citable == "undecided; up to 18 blocks needed"
+    noisy = [replace(bad, subject=cell.id, code="noisy", severity="warning") for cell in run.sweep.cells]
+    doubtful = result_of(replace(run, caveats=noisy))
+    assert re.fullmatch(r"low trust \(noisy in all \d+ cells\)", doubtful.not_citable)
+    shown = Page(batch_view.answer(view(results={"01-a": doubtful}))).words
+    assert f"a: {doubtful.not_citable}." in shown
+    assert f"Next, a: {doubtful.next_step}" in shown
 
 
 def test_the_summary_tells_what_failed_and_why_and_where_its_notebook_is() -> None:

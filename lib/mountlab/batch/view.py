@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from mountlab.analysis.answers import answering
+from mountlab.analysis import answers, load_curve
 from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.trust import trust_of
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.core import errors, numbers
 from mountlab.core.errors import in_one_line
-from mountlab.core.findings import Comparison, PublishedFigure, Severity
+from mountlab.core.findings import PublishedFigure, Severity
 from mountlab.core.groups import by_key
 from mountlab.core.names import workload_label
 from mountlab.core.text import aligned, lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
+from mountlab.report.sentences import capacity
+from mountlab.report.sentences.trust import trust_lines, trust_sentence
 from mountlab.wording import verdicts
-from mountlab.wording.caveats import SEVERITY_WORDS, caveat_counts, doubts_by_cell
+from mountlab.wording.caveats import SEVERITY_WORDS, caveat_counts
 
 STATE_WORDS: dict[ItemState | None, str] = {
     "done": "✓ done", "failed": "✗ failed", "left out": "– left out", "stopped": "… stopped", None: "… not begun",
@@ -47,6 +50,7 @@ class ItemResult:
     beside: Sequence[Beside] = ()
     not_citable: str = ""
     """Why its answer cannot be cited: '2 cells not to be used', 'undecided; up to 18 blocks needed'; '' if it can."""
+    next_step: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,26 +80,26 @@ class BatchView:
 
 
 def result_of(run: RunView) -> ItemResult:
-    """Return the first sentence of a run's answer, and its caveats."""
-    sentences = [verdicts.nothing_compared(run.sweep.baseline, len(run.sweep.filesystems))]
-    comparisons = answering(run) or run.comparisons
-    if comparisons:
-        doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
-        sentences = verdicts.answer(comparisons, smallest_effect=run.sweep.design.smallest_effect, doubts=doubts)
+    """Return the answer of a run, whether it can be cited, and its caveats."""
     statuses = Counter(map(str, run.trials["status"]))
+    searches = load_curve.searches(run) if run.sweep.searches else []
+    capacities = capacity.answer_lines(run.sweep, searches, run.comparisons, run.caveats)
     return ItemResult(
         question=" ".join(run.sweep.question.split()),
-        verdict=sentences[0],
+        verdict=capacities[0][1] if capacities else answers.sentence(run),
         beside=beside(run),
         caveats=caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats),
         left_out=dict(run.sweep.left_out),
         bad_trials={status: n for status, n in statuses.items() if status in ("failed", "invalid")},
-        not_citable=_why_not_citable(run, comparisons),
+        not_citable=_why_not_citable(run),
+        next_step=dict(trust_lines(run)).get("Next", ""),
     )
 
 
-def _why_not_citable(run: RunView, comparisons: Sequence[Comparison]) -> str:
-    """Return why the answer of a run cannot be cited: some of it is not to be used, or nothing of it is decided."""
+def _why_not_citable(run: RunView) -> str:
+    """Return why the answer of a run cannot be cited: some of it is not to be used, nothing of it is decided, or its
+    trust is low."""
+    comparisons = answers.answering(run)
     errors_ = [caveat for caveat in run.caveats if caveat.severity == "error"]
     if errors_:
         cells = {caveat.subject for caveat in errors_ if caveat.scope == "cell"}
@@ -103,6 +107,10 @@ def _why_not_citable(run: RunView, comparisons: Sequence[Comparison]) -> str:
     if comparisons and all(comparison.verdict == "undecided" for comparison in comparisons):
         most = max(comparisons, key=lambda one: (math.isfinite(one.reduce), one.reduce, one.needed or 0))
         return f"undecided{verdicts.needed(most)}"
+    trust = trust_of(run)
+    if trust.grade == "low":
+        reasons = trust_sentence(replace(trust, reasons=trust.reasons[:1]), ()).rstrip(".")
+        return f"low trust ({reasons[0].lower()}{reasons[1:]})"
     return ""
 
 
@@ -262,7 +270,11 @@ def answer(view: BatchView) -> Html:
         names = numbers.listed([item.id for item in unfinished])
         alert = html.box("alert warning", html.paragraph(f"Not finished: {names}. To go on:"), html.code(view.command))
     first, *others = sentences(view)
-    return html.joined(html.box("answer", html.paragraph(first, kind="lead"), *map(html.paragraph, others)), alert)
+    lines = [html.paragraph(first, kind="lead"), *map(html.paragraph, others)]
+    results = ((item.label, view.results[item.id]) for item in view.batch.items if item.id in view.results)
+    steps = [(f"Next, {label}", result.next_step) for label, result in results if result.not_citable]
+    lines += [html.paragraph(html.labelled(*step)) for step in steps[:_MOST_NAMED] if step[1]]
+    return html.joined(html.box("answer", *lines), alert)
 
 
 def items(view: BatchView) -> Html:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
+from mountlab.analysis.trust import Grade
 from mountlab.core import numbers
 from mountlab.core.groups import by_key
 from mountlab.core.text import visible
-from mountlab.wording.caveats import SEVERITY_WORDS, CaveatGroup, caveat_line
+from mountlab.wording.caveats import SEVERITY_WORDS, CaveatGroup
 
 if TYPE_CHECKING:  # pages without plots need no Matplotlib
     from mountlab.plots import Plot
@@ -369,6 +370,9 @@ def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:
     return definitions({group.heading: caveat_body(group) for group in groups}, kind="notes")
 
 
-def caveats_alert(groups: Sequence[CaveatGroup]) -> Html:
-    """Return the caveats in one line, for readers who read no further; their own heading has them in full."""
-    return paragraph(labelled(link("#Caveats", "Caveats"), caveat_line(groups)), kind=f"alert {groups[0].severity}")
+def trust_alert(grade: Grade, label: str, reasons: str) -> Html:
+    """Return how far an answer can be trusted, with a link to its caveats."""
+    return paragraph(labelled(link("#Caveats", label), reasons), kind=f"alert {_ALERTS[grade]}")
+
+
+_ALERTS: Mapping[Grade, str] = {"low": "error", "medium": "warning", "high": "high"}

@@ -11,7 +11,7 @@ from datetime import datetime
 from mountlab import plots
 from mountlab.analysis import answers, load_curve
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.trust import Grade, trust_of
+from mountlab.analysis.trust import trust_of
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
@@ -85,13 +85,9 @@ def _answer(run: RunView) -> Html:
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
     sentences = searched or [html.paragraph(answers.sentence(run), kind="lead")]
     (label, reasons), *next_step = trust_lines(run)
-    kind = f"alert {ALERTS[trust_of(run).grade]}"
-    lines = [html.paragraph(html.labelled(html.link("#Caveats", label), reasons), kind=kind)]
+    lines = [html.trust_alert(trust_of(run).grade, label, reasons)]
     lines += [html.paragraph(html.labelled(*line)) for line in next_step]
     return html.box("answer", *sentences, *behind, *lines)
-
-
-ALERTS: dict[Grade, str] = {"low": "error", "medium": "warning", "high": "high"}
 
 
 def _scope(run: RunView) -> Html | str:

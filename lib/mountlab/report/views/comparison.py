@@ -20,7 +20,6 @@ from mountlab.core.units import scale_for
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
-from mountlab.report.sections.first import ALERTS
 from mountlab.report.sentences import comparison as text
 from mountlab.wording import verdicts as words
 from mountlab.wording.caveats import caveat_counts, doubt_key, doubts_by_cell, grouped
@@ -98,8 +97,7 @@ def answer(comparison: RunComparison) -> Html:
     first, *others = text.sentences(comparison)
     lines = [html.paragraph(first, kind="lead"), *map(html.paragraph, others)]
     (label, reasons), *next_step = text.trust_lines(comparison)
-    trust = html.labelled(html.link("#Caveats", label), reasons)
-    lines.append(html.paragraph(trust, kind=f"alert {ALERTS[comparison.trust.grade]}"))
+    lines.append(html.trust_alert(comparison.trust.grade, label, reasons))
     lines += [html.paragraph(html.labelled(*line)) for line in next_step]
     if not comparison.is_pair:
         known = html.paragraph(comparison.runs_differ, kind="meta") if comparison.runs_differ else ""
@@ -192,7 +190,9 @@ def overview(comparison: RunComparison) -> Html:
         if not ratios:
             return html.paragraph("No ratio to plot.")
         short = [replace(ratio, candidate=ratio.candidate.removesuffix(" in B"), baseline="A") for ratio in ratios]
-        plot = plots.plot_ratios(short, smallest_effect=comparison.smallest_effect, filesystems=filesystems)
+        doubts = doubts_by_cell(comparison.caveats, comparison.runs[0].sweep.own_metrics)
+        smallest = comparison.smallest_effect
+        plot = plots.plot_ratios(short, smallest_effect=smallest, filesystems=filesystems, doubts=doubts)
         return html.plot(replace(plot, title="B / A in every figure, with its interval"))
     names, over = comparison.names, ("all boxes",) if comparison.factor == "box" else ()
     titles = text.plot_titles(comparison)
