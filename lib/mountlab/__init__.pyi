@@ -7,6 +7,7 @@ from .jupyter import ranks as ranks
 from .jupyter import simulate as simulate
 from .jupyter.api import load_result as load_result
 from .jupyter.api import load_sweep as load_sweep
+from .jupyter.api import readable as readable
 from .jupyter.api import report_link as report_link
 from .jupyter.api import run as run
 from .jupyter.api import show_plan as show_plan

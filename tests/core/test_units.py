@@ -242,6 +242,8 @@ def test_a_shown_figure_is_within_half_a_unit_of_its_last_digit(value: float, di
         ("B/s", 60.1e6, "MB/s", "60.1"),
         ("B/s", 0, "B/s", "0"),
         ("s", 2e-5, "µs", "20.0"),
+        ("s", 8.2e-13, "ns", "0.000820"),
+        ("s", 0, "s", "0"),
         ("s", 3.0, "s", "3.00"),
         ("1/s", 14581.2, "k/s", "14.6"),
         ("1/s", 2.5e6, "M/s", "2.50"),

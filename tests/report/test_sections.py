@@ -223,7 +223,7 @@ def test_options_with_the_words_of_the_kernel_and_those_that_it_added() -> None:
 
 
 def test_what_was_left_out_and_why() -> None:
-    assert repr(sections.left_out(RUN)) == "scratch the box file names no scratch device"
+    assert html.words_of(sections.left_out(RUN)) == "scratch the box file names no scratch device"
     nothing = changed(sweep=replace(RUN.sweep, left_out={}))
     assert repr(sections.left_out(nothing)).startswith("Nothing was left out")
 

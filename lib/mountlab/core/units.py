@@ -223,10 +223,9 @@ _SCALES = {
 def scale_for(unit: str, largest: float) -> Scale:
     """Return the display scale for a column of `unit` whose largest magnitude is `largest`; unknown units are shown as
     is."""
-    for factor, name in _SCALES.get(unit, []):
-        if abs(largest) >= factor:
-            return Scale(factor, name)
-    return Scale(1.0, unit)
+    scales = _SCALES.get(unit, [(1.0, unit)])
+    smallest = scales[-1] if 0 < abs(largest) < 1 else (1.0, unit)
+    return Scale(*next((scale for scale in scales if abs(largest) >= scale[0]), smallest))
 
 
 def whole_seconds(seconds: float) -> int:

@@ -16,6 +16,7 @@ from mountlab.batch import boxes as everywhere
 from mountlab.batch import commands
 from mountlab.core import disk, numbers
 from mountlab.core.errors import ParameterError
+from mountlab.core.frames import pd
 from mountlab.report import html
 from mountlab.report.execute import write_report
 from mountlab.results import find, journal, paths, store
@@ -180,3 +181,21 @@ def report_link(run_path: Path | str) -> PageLink:
     """Write the report of a run, or that across boxes of a sweep on several, and give a link to it."""
     run_path = find.run_path(run_path)
     return PageLink(everywhere.write_page(run_path) if everywhere.is_batch(run_path) else write_report(run_path))
+
+
+def readable(frame: pd.DataFrame, **units: str) -> pd.DataFrame:
+    """Return a frame with figures as text for people: `readable(frame, mean="s")` has '8.83 ms' instead of 0.00883.
+
+    `units`: column to its base unit (s, B, B/s, 1/s), to `%` for a share, or to the column that names the unit.
+    """
+    columns = {}
+    for name, unit in units.items():
+        of_rows = frame[unit] if unit in frame else [unit] * len(frame)
+        columns[name] = [_readable(value, one) for value, one in zip(frame[name], of_rows, strict=True)]
+    return frame.assign(**columns)
+
+
+def _readable(value: float, unit: str) -> str:
+    if value != value:
+        return numbers.MISSING
+    return numbers.percent(value) if unit == "%" else numbers.quantity(value, unit).removesuffix("\u00a01")

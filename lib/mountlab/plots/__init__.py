@@ -28,12 +28,13 @@ from mountlab.plots.response import plot_response
 from mountlab.plots.series import Course, plot_series
 from mountlab.plots.slowest import SlowOperation, plot_slowest
 from mountlab.plots.style import STYLE, Mark, colour_of
-from mountlab.plots.ticks import log_ticks, tick_text
+from mountlab.plots.ticks import log_number_ticks, log_ticks, tick_text
 from mountlab.plots.trials import plot_trials
 
 __all__ = [
     "INSIDE", "LAYER_COLOURS", "PLACES", "STYLE", "ClientPoint", "Course", "Delivered", "InsideTrial", "LayerBar",
-    "Mark", "Plot", "ReportPlot", "SlowOperation", "colour_of", "groups_of", "kind_of", "log_ticks", "ordered",
+    "Mark", "Plot", "ReportPlot", "SlowOperation", "colour_of", "groups_of", "kind_of", "log_number_ticks",
+    "log_ticks", "ordered",
     "plot_bars", "plot_bytes", "plot_capacity", "plot_clients", "plot_clustered", "plot_distribution", "plot_flame",
     "plot_heat", "plot_inside", "plot_latencies", "plot_layers", "plot_percentiles", "plot_published",
     "plot_ratio_heat", "plot_ratios", "plot_response", "plot_run_order", "plot_series", "plot_simulated",

@@ -19,7 +19,7 @@ from mountlab.core.disk import clear
 from mountlab.core.errors import MountlabError, MountlabWarning, StoreError, in_one_line
 from mountlab.core.signals import in_a_thread
 from mountlab.report import index
-from mountlab.report.html import JUPYTERLAB_STYLE, Html, with_links_beside
+from mountlab.report.html import Html, on_page, with_links_beside
 from mountlab.report.kernels import Kernels, own_loop, prepare
 from mountlab.report.outline import without_empty_parts
 from mountlab.report.page import TEMPLATE, page
@@ -216,7 +216,7 @@ def export(executed: Path, *, title: str, kind: str = "report") -> str:
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
     exporter.register_preprocessor(without_empty_parts, enabled=True)  # type: ignore[no-untyped-call]
     body, _ = exporter.from_filename(str(executed))
-    return page(Html(str(body).replace(JUPYTERLAB_STYLE, "")), title=title, kind=kind)
+    return page(Html(on_page(str(body))), title=title, kind=kind)
 
 
 def _markdown(source: str) -> str:

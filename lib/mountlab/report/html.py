@@ -6,8 +6,9 @@ What comes from a box, a log or a YAML file is text, whatever it looks like.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import unescape
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from markupsafe import Markup, escape
 
 from mountlab.analysis.trust import Grade
 from mountlab.core import numbers
+from mountlab.core.frames import pd
 from mountlab.core.groups import by_key
 from mountlab.core.text import visible
 from mountlab.wording.caveats import SEVERITY_WORDS, CaveatGroup
@@ -48,6 +50,7 @@ _RULES = (
     ":is(.facts,.notes) :is(dt,dd){float:none;width:auto;margin:0}",
     ":is(.facts,.notes) dt{flex:0 0 12rem;font-weight:600}",
     ":is(.facts,.notes) dd{min-width:0;overflow-wrap:anywhere}",
+    ".frame{color:var(--jp-ui-font-color2)}",
 )
 JUPYTERLAB_STYLE = f"<style>{''.join(f'.jp-OutputArea {rule}' for rule in _RULES)}</style>"
 """Looks of the same pieces in JupyterLab, in its own colours. A report has a style sheet, and leaves this out."""
@@ -70,6 +73,49 @@ class Html(Markup):
     def __repr__(self) -> str:
         """The words without the tags, for a terminal."""
         return words_of(self)
+
+
+class Section(Html):
+    """A part of a report, and the frame behind it. A notebook names the frame below the part; a page does not."""
+
+    _make: Callable[[], pd.DataFrame] | None = None
+
+    @classmethod
+    def of(cls, part: Html, make: Callable[[], pd.DataFrame]) -> Section:
+        """Return a part with its frame, which is made when it is asked for."""
+        section = cls(part)
+        section._make = make
+        return section
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Return the figures that the part shows: tidy, in base units, with every digit. Text that was added to a part
+        has none."""
+        return self._make() if self._make else pd.DataFrame()
+
+    @property
+    def _size(self) -> str:
+        """'15 rows × 9 columns'; '' where the part has no data."""
+        if self.startswith(NOTHING):
+            return ""
+        rows, columns = self.frame.shape
+        return f"{numbers.counted(rows, 'row')} × {numbers.counted(columns, 'column')}" if rows else ""
+
+    def _repr_html_(self) -> str:
+        size = self._size
+        return super()._repr_html_() + (_FRAME_NAME.format(size) if size else "")
+
+    def __repr__(self) -> str:
+        size = self._size
+        return super().__repr__() + (f"\nframe: {size}: .frame" if size else "")
+
+
+_FRAME_NAME = '<p class="frame">frame: {}: <code>.frame</code></p>'
+
+
+def on_page(output: str) -> str:
+    """Return what a cell shows as a page has it: without the looks of JupyterLab and the names of frames."""
+    return re.sub(_FRAME_NAME.format(".*?"), "", output.replace(JUPYTERLAB_STYLE, ""))
 
 
 Text = str

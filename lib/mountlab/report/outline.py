@@ -8,7 +8,7 @@ from html import unescape
 from itertools import takewhile
 from typing import Any
 
-from mountlab.report.html import JUPYTERLAB_STYLE, NOTHING
+from mountlab.report.html import NOTHING, on_page
 
 _HEADING = re.compile(r"###?\s+(.+)")
 _TAG = re.compile(r"<[^>]+>")
@@ -65,7 +65,7 @@ def _nothing_in(part: Sequence[Cell]) -> str | None:
     outputs = [output for cell in part if cell["cell_type"] == "code" for output in cell["outputs"]]
     # What has no HTML (a warning, plain text) shows something.
     htmls = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
-    htmls = [text.replace(JUPYTERLAB_STYLE, "").strip() for text in htmls]
+    htmls = [on_page(text).strip() for text in htmls]
     empty = [text for text in htmls if text.startswith(NOTHING)]
     if not _title(part) or not htmls or len(empty) < len(htmls):
         return None

@@ -2,8 +2,11 @@
 
 A notebook shows them one by one, `report.py` makes a page of the notebook. A part without data says why in
 a sentence (html.nothing); on the page it is left out together with its heading.
+
+A part with figures is a `Section`: its `frame` has them for pandas and seaborn. Other parts have no such attribute.
 """
 
+from mountlab.report.html import Section
 from mountlab.report.sections.about import left_out, options, parameters, reproduce, stopping, versions
 from mountlab.report.sections.box import box, facts
 from mountlab.report.sections.capacity import capacity
@@ -31,6 +34,7 @@ from mountlab.report.sections.why_details import why_asleep, why_processors, why
 from mountlab.report.views.comparison import cell_by_cell, differences, not_compared, verdicts, which
 
 __all__ = [
+    "Section",
     "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "device_bytes",
     "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline", "inside_one",
     "inside_trials", "latencies", "left_out", "means", "memory", "not_checked", "not_compared", "options", "overview",

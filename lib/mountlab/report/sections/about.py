@@ -10,12 +10,14 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import swatches
 from mountlab.sweep import plan_text
 from mountlab.tools import data_lines
 from mountlab.wording import extension_words, phrases
 
 
+@frames.attach(frames.options)
 def options(run: RunView) -> Html:
     """Return one row for each option that was asked for, and for each that the kernel added, with the kernel's
     words."""
@@ -29,6 +31,7 @@ def options(run: RunView) -> Html:
     return html.table(head, [Rows(rows)], caption="Requested options, and what the kernel reports")
 
 
+@frames.attach(frames.left_out)
 def left_out(run: RunView) -> Html:
     """Return the file systems of the sweep that were not measured, and why."""
     if not run.sweep.left_out:
@@ -36,6 +39,7 @@ def left_out(run: RunView) -> Html:
     return html.definitions(dict(run.sweep.left_out))
 
 
+@frames.attach(frames.stops)
 def stopping(run: RunView) -> Html:
     """Until when blocks went on, and for each cell why it has no more; with `repeats` that there was no such rule."""
     if not run.sweep.decides:

@@ -17,6 +17,7 @@ from mountlab.core.units import significant
 from mountlab.plots import Plot
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of, swatches
 from mountlab.report.sentences import capacity as words
 from mountlab.wording import verdicts
@@ -26,6 +27,7 @@ MOST_ROWS = 1000
 _MS = 1e-3
 
 
+@frames.attach(frames.capacities)
 def capacity(run: RunView) -> Html:
     """Return how many requests per second each file system takes at the objective, in sentences and as a table; latency
     over load; and every trial of the searches."""

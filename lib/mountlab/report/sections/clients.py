@@ -13,6 +13,7 @@ from mountlab.core.units import scale_for
 from mountlab.plots import Plot
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of
 
 
@@ -36,6 +37,7 @@ def client_plots(run: RunView) -> list[Plot]:
     return [plots.plot_clients(points, limit=STRAGGLES, filesystems=names_of(run))] if points else []
 
 
+@frames.attach(frames.clients)
 def clients(run: RunView) -> Html:
     """Return the plot, and a table for each cell and metric."""
     drawn = client_plots(run)

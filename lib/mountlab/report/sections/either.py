@@ -8,7 +8,7 @@ from mountlab.analysis.compare.runs import RunComparison
 from mountlab.analysis.run_view import RunView
 from mountlab.report import html
 from mountlab.report.html import Html
-from mountlab.report.sections import figures, first
+from mountlab.report.sections import figures, first, frames
 from mountlab.report.views import comparison
 
 Either = RunView | RunComparison
@@ -19,26 +19,31 @@ def question(run: Either) -> Html:
     return comparison.heading(run) if isinstance(run, RunComparison) else first.question(run)
 
 
+@frames.attach(frames.ratios)
 def answer(run: Either) -> Html:
     """Return what was asked, answered in sentences."""
     return comparison.answer(run) if isinstance(run, RunComparison) else first.answer(run)
 
 
+@frames.attach(frames.overview)
 def overview(run: Either) -> Html:
     """Return the answer in pictures."""
     return comparison.overview(run) if isinstance(run, RunComparison) else first.overview(run)
 
 
+@frames.attach(frames.caveats)
 def caveats(run: Either) -> Html:
     """Return what gives reason to doubt it, worst first."""
     return comparison.caveats(run) if isinstance(run, RunComparison) else first.caveats(run)
 
 
+@frames.attach(frames.values)
 def every_trial(run: Either) -> Html:
     """Return every trial with the mean of its cell; of several runs or boxes one after the other."""
     return _one_by_one(run, figures.every_trial)
 
 
+@frames.attach(frames.in_order)
 def run_order(run: Either) -> Html:
     """Return every trial in the order in which it ran; of several runs or boxes one after the other."""
     return _one_by_one(run, figures.run_order)

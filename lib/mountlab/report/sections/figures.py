@@ -14,10 +14,12 @@ from mountlab.analysis.run_view import RunView
 from mountlab.checks import steadiness
 from mountlab.core import numbers, plugins
 from mountlab.core.errors import PluginError
+from mountlab.core.frames import pd
 from mountlab.core.model import Cell
 from mountlab.plots import Plot, ReportPlot
 from mountlab.report import html
 from mountlab.report.html import Html, Text
+from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_plots
 from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
 from mountlab.report.sections.clients import client_plots
@@ -109,6 +111,7 @@ def clustered_plots(run: RunView) -> Iterator[Plot]:
         )
 
 
+@frames.attach(frames.values)
 def responses(run: RunView) -> Html:
     """Return the plots over swept options, side by side."""
     drawn = [*response_plots(run), *clustered_plots(run)]
@@ -149,6 +152,7 @@ def bar_plots(run: RunView) -> Iterator[Plot]:
     return _in_parts(run, partial(plots.plot_bars, run.measurements, run.estimates), MOST_ROWS)
 
 
+@frames.attach(frames.values)
 def bar_charts(run: RunView) -> Html:
     """Return the bar charts behind a summary, for those who expect them."""
     drawn = list(bar_plots(run))
@@ -178,6 +182,7 @@ def distribution_plots(run: RunView) -> Iterator[Plot]:
     return _in_parts(run, partial(plots.plot_distribution, run.measurements), MOST_PANELS * (len(names_of(run)) + 1))
 
 
+@frames.attach(frames.values)
 def distributions(run: RunView) -> Html:
     """Return the distributions, side by side."""
     return _side_by_side(run, distribution_plots(run), _why_no_trial(run))
@@ -213,6 +218,7 @@ def latency_plots(run: RunView) -> Iterator[Plot]:
         yield plots.plot_latencies(pooled, plots.PLACES[picture.place], filesystems=names_of(run))
 
 
+@frames.attach(lambda run: run.percentiles)
 def latencies(run: RunView) -> Html:
     """Return the plots of latencies, side by side, and the ratios of their percentiles to those of the baseline."""
     drawn, ratios = [html.plot(plot) for plot in latency_plots(run)], latency_ratios(run)
@@ -257,6 +263,22 @@ def _inside_trial(run: RunView, cell: Cell, trial_id: str) -> plots.InsideTrial:
     return plots.InsideTrial(cell.filesystem.name, trial_id, points_of(run.inside(trial_id), cell.workload))
 
 
+_INSIDE_COLUMNS = ("filesystem", "workload", "trial_id", "quantity", "seconds", "value")
+
+
+def _inside_frame(courses: Mapping[str, Sequence[plots.InsideTrial]]) -> pd.DataFrame:
+    """Return a row for each point of each quantity, in base units."""
+    rows = [
+        (trial.filesystem, label, trial.trial_id, quantity, *point)
+        for label, trials in courses.items()
+        for trial in trials
+        for quantity, points in trial.points.items()
+        for point in points
+    ]
+    return pd.DataFrame(rows, columns=list(_INSIDE_COLUMNS))
+
+
+@frames.attach(lambda run: _inside_frame(_inside(run)))
 def inside_trials(run: RunView) -> Html:
     """Return the trial in the middle of each cell over its time; and the bandwidth of every trial, where it was
     logged."""
@@ -302,16 +324,21 @@ def _seen(name: str, trials: Sequence[plots.InsideTrial]) -> bool:
     return any(trial.points.get(name) for trial in trials)
 
 
+def _one(run: RunView, trial_id: str) -> dict[str, list[plots.InsideTrial]]:
+    """Return label of the workload to the trial; empty where the run does not have it."""
+    cells = run.trials.loc[run.trials["trial_id"] == trial_id, "cell"]
+    of_trial = [run.sweep.combinations[cell] for cell in cells]
+    return {cell.workload.label: [_inside_trial(run, cell, trial_id)] for cell in of_trial}
+
+
+@frames.attach(lambda run, trial_id: _inside_frame(_one(run, trial_id)))
 def inside_one(run: RunView, trial_id: str) -> Html:
     """Return one trial over its time, whichever it is."""
-    rows = run.trials[run.trials["trial_id"] == trial_id]
-    if not len(rows):
-        return html.nothing(f"The run has no trial {trial_id}.")
-    cell = run.sweep.combinations[rows["cell"].iloc[0]]
-    trial = _inside_trial(run, cell, trial_id)
-    if all(plots.quiet(name, [trial]) for name in plots.INSIDE):
-        return html.nothing(why_no_counters(run.info, run.sweep) or "The trial was too short for a course.")
-    return html.plot(plots.plot_inside([trial], cell.workload.label, filesystems=names_of(run)))
+    for label, trials in _one(run, trial_id).items():
+        if all(plots.quiet(name, trials) for name in plots.INSIDE):
+            return html.nothing(why_no_counters(run.info, run.sweep) or "The trial was too short for a course.")
+        return html.plot(plots.plot_inside(trials, label, filesystems=names_of(run)))
+    return html.nothing(f"The run has no trial {trial_id}.")
 
 
 def _courses(run: RunView, metric: str) -> list[plots.Course]:
@@ -345,6 +372,7 @@ def byte_plots(run: RunView) -> Iterator[Plot]:
         yield plots.plot_bytes([trial for trial in delivered if trial.group in groups], **orders(run))
 
 
+@frames.attach(frames.moved)
 def device_bytes(run: RunView) -> Html:
     """Return the plots of bytes, side by side, and which file systems have no device that is counted."""
     if not run.moved:

@@ -20,6 +20,7 @@ from mountlab.core.units import Scale, scale_for
 from mountlab.outcome.consequences import SET_ASIDE
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
 from mountlab.report.sentences.trust import trust_lines
@@ -121,6 +122,7 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+@frames.attach(frames.ratios)
 def headline(run: RunView) -> Html:
     """Return the answer above the means, beside the ratios as a picture (latency over load where a capacity was
     searched for) above what was expected."""
@@ -134,6 +136,7 @@ def overview(run: RunView) -> Html:
     return html.columns(_ratios(run), means(run))
 
 
+@frames.attach(frames.means)
 def means(run: RunView) -> Html:
     """Return the mean of each file system under each workload, and what could not be measured."""
     if run.sweep.searches:  # a capacity is no mean, and stands in the answer

@@ -9,12 +9,14 @@ from mountlab.core.groups import by_key
 from mountlab.core.units import MIB, format_bytes
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import swatches
 
 _SMALL_SHARE = 0.05
 """Of what was taken: what is still taken beyond this, and beyond a MiB, was not given back."""
 
 
+@frames.attach(frames.memory)
 def memory(run: RunView) -> Html:
     """Memory before the files were there, with them, and after they were removed: a sentence for each file system, and
     a table."""

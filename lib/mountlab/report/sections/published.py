@@ -11,10 +11,12 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of
 from mountlab.wording import verdicts
 
 
+@frames.attach(frames.published)
 def published(run: RunView) -> Html:
     """Published ratios and claims beside ours, as a picture and as a table with the sources."""
     results = beside(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mountlab.analysis import capacity
@@ -13,11 +13,13 @@ from mountlab.analysis.run_view import RunView
 from mountlab.analysis.time_limits import late_trials
 from mountlab.core import names, numbers
 from mountlab.core.findings import Comparison
+from mountlab.core.frames import pd
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import COMPARED_PERCENTILES, PERCENT_OF
 from mountlab.core.units import scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, swatches
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
@@ -26,6 +28,7 @@ from mountlab.wording import caveats, phrases, verdicts
 NO_UNIT = "1"
 
 
+@frames.attach(frames.figures)
 def tables(run: RunView) -> Html:
     """Return one table for each metric; those that the answer is about first, the others behind a summary."""
     main = answer_metrics(run)
@@ -139,17 +142,30 @@ def _median_of(metric: str) -> str:
     return re.sub(r"_p[0-9_]+$", "_p50", metric)
 
 
+def _effects(run: RunView) -> pd.DataFrame:
+    """Return the effects of all analyses."""
+    effects = []
+    for workload, metric, label in _analysed(run):
+        key = {"workload": workload, "metric": metric, "label": label}
+        effects.append(variance_explained(run.measurements, **key, level=run.sweep.design.level).assign(**key))
+    return pd.concat(effects, ignore_index=True) if effects else pd.DataFrame()
+
+
+@frames.attach(_effects)
 def explained(run: RunView) -> Html:
     """Return which option explains how much of what was measured: a sentence and a table for each workload and
     metric."""
-    measured = run.measurements[["workload", "metric", "label"]].drop_duplicates()
-    labels = by_key((tuple(key), label) for *key, label in measured.itertuples(index=False, name=None))
-    # The options of a workload are its factors.
-    parts = dict.fromkeys((w.name, m) for w in run.sweep.workloads for m in run.answer_metrics.get(w.label, ()))
-    analyses = [_explained(run, *part, label) for part in parts for label in labels.get(part, ())]
-    present = [analysis for analysis in analyses if analysis]
+    present = [analysis for key in _analysed(run) if (analysis := _explained(run, *key))]
     why = "Nothing was swept in more than one trial, so there is no variance to share out."
     return html.joined(*present) if present else html.nothing(why)
+
+
+def _analysed(run: RunView) -> Iterator[tuple[str, str, str]]:
+    """Yield name of workload, metric and label of each analysis. The options of a workload are its factors."""
+    measured = run.measurements[["workload", "metric", "label"]].drop_duplicates()
+    labels = by_key((tuple(key), label) for *key, label in measured.itertuples(index=False, name=None))
+    parts = dict.fromkeys((w.name, m) for w in run.sweep.workloads for m in run.answer_metrics.get(w.label, ()))
+    return ((*part, label) for part in parts for label in labels.get(part, ()))
 
 
 def _explained(run: RunView, workload: str, metric: str, label: str) -> Html | None:

@@ -14,6 +14,7 @@ from mountlab.core.frames import pd
 from mountlab.core.units import scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import answer_metrics, moment
 from mountlab.wording import exclusion_words
 
@@ -24,6 +25,23 @@ _LINKED = ("argv", "stdout", "stderr", "fio.json", "log.txt", "kernel", "unprepa
 _STATUSES = ("ok", "timeout", "excluded", "invalid", "failed", "skipped")
 
 
+def trial_frame(run: RunView) -> pd.DataFrame:
+    """Return one row a trial, as in trials.jsonl; and the columns of `trials` with every digit, in base units."""
+    values, records = trial_values(run), run.records
+    ids = run.trials["trial_id"].tolist()
+    in_order = [records.get(trial_id, TrialRecord()) for trial_id in ids]
+    more: dict[str, list[float | None]] = {}
+    for metric in _metrics(run, values):
+        figures = [values.get((trial_id, metric)) for trial_id in ids]
+        more[metric] = [figure.value if figure else None for figure in figures]
+        more[f"{metric}_of_mean"] = [figure.multiple if figure else None for figure in figures]
+    more["device_bytes_read"] = [record.device.read if record.device else None for record in in_order]
+    more["device_bytes_written"] = [record.device.written if record.device else None for record in in_order]
+    more["processor_share"] = [record.busy for record in in_order]
+    return run.trials.assign(**{name: pd.Series(column, index=run.trials.index) for name, column in more.items()})
+
+
+@frames.attach(trial_frame)
 def trials(run: RunView) -> Html:
     """Return how many trials there were of each status; those that failed, with the reason; and the list of all."""
     counts = run.trials["status"].value_counts()
@@ -41,22 +59,6 @@ def trials(run: RunView) -> Html:
     reasons = html.table(head, [Rows(rows)], caption="Trials that gave no measurement") if rows else ""
     table = html.joined(html.joined(_limited(len(bad)), reasons) if rows else "", _with_and_without(run))
     return html.joined(line, table, html.details(f"All {count}", _everything(run)))
-
-
-def trial_frame(run: RunView) -> pd.DataFrame:
-    """Return one row a trial, as in trials.jsonl; and the columns of `trials` with every digit, in base units."""
-    values, records = trial_values(run), run.records
-    ids = run.trials["trial_id"].tolist()
-    in_order = [records.get(trial_id, TrialRecord()) for trial_id in ids]
-    more: dict[str, list[float | None]] = {}
-    for metric in _metrics(run, values):
-        figures = [values.get((trial_id, metric)) for trial_id in ids]
-        more[metric] = [figure.value if figure else None for figure in figures]
-        more[f"{metric}_of_mean"] = [figure.multiple if figure else None for figure in figures]
-    more["device_bytes_read"] = [record.device.read if record.device else None for record in in_order]
-    more["device_bytes_written"] = [record.device.written if record.device else None for record in in_order]
-    more["processor_share"] = [record.busy for record in in_order]
-    return run.trials.assign(**{name: pd.Series(column, index=run.trials.index) for name, column in more.items()})
 
 
 def _with_and_without(run: RunView) -> Html | str:

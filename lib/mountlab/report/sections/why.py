@@ -22,6 +22,7 @@ from mountlab.core.units import scale_for
 from mountlab.plots import LayerBar, Plot
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
+from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of, swatches
 from mountlab.report.sentences import why as why_sentences
 
@@ -32,6 +33,7 @@ _LEAST_WAIT, _MOST_PROGRAMS = 0.05, 4
 """Share of a latency from which on the table says what ran meanwhile; programs that a file system adds to it."""
 
 
+@frames.attach(frames.explained)
 def why(run: RunView) -> Html:
     """Return what explains the differences, in sentences; the parts of each latency as stacked bars; the ratios of
     work; and what all of this cannot know."""

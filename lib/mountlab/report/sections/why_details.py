@@ -15,6 +15,7 @@ from mountlab.core.model import Cell
 from mountlab.plots import Plot, SlowOperation
 from mountlab.report import html
 from mountlab.report.html import Html
+from mountlab.report.sections import frames
 
 _MOST_PLOTS = 12
 """Of each kind: one takes a third of a second and some tens of kilobytes of the page. The frames have all."""
@@ -23,6 +24,7 @@ _MOST_PLOTS = 12
 _NOT_TRACED = "The run has no diagnostic trials."
 
 
+@frames.attach(lambda run: run.why.slowest)
 def why_slowest(run: RunView) -> Html:
     """Return the slowest operations of each cell as timelines, folded."""
     return _folded(slowest_plots(run), _NOT_TRACED)
@@ -42,12 +44,14 @@ def _slowest(run: RunView) -> Iterator[Plot]:
                 yield plots.plot_slowest(rows, operation, _name(run, cell))
 
 
+@frames.attach(lambda run: run.why.stacks)
 def why_processors(run: RunView) -> Html:
     """Return a flame graph for each cell; of a candidate with its difference to the baseline."""
     few = f"No cell has {numbers.counted(FEWEST_SAMPLES, 'sample')}."
     return _folded(flame_plots(run), few if run.why else _NOT_TRACED)
 
 
+@frames.attach(lambda run: run.why.sleeps)
 def why_asleep(run: RunView) -> Html:
     """Return a flame graph of where threads slept while operations were under way, for each cell."""
     few = f"Threads of no cell slept {FEWEST_SAMPLES} times."

@@ -20,6 +20,7 @@ from mountlab.core.units import scale_for
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
+from mountlab.report.sections import frames
 from mountlab.report.sentences import comparison as text
 from mountlab.wording import verdicts as words
 from mountlab.wording.caveats import caveat_counts, doubt_key, doubts_by_cell, grouped
@@ -135,6 +136,7 @@ def caveats(comparison: RunComparison) -> Html:
     return html.joined(*map(html.caveat_box, grouped(comparison.caveats)))
 
 
+@frames.attach(frames.runs)
 def which(comparison: RunComparison) -> Html:
     """Return which run, or which box, is which."""
     of_boxes = comparison.factor == "box"
@@ -154,6 +156,7 @@ def which(comparison: RunComparison) -> Html:
     return html.table([*what, "Kernel", "Date", "Status"], [Rows(rows)], caption=caption)
 
 
+@frames.attach(frames.differences)
 def differences(comparison: RunComparison) -> Html:
     """Return what is known to differ between the runs, a column a run, and what is not known of all."""
     drawn = [row for row in comparison.differences if row.known]
@@ -168,6 +171,7 @@ def differences(comparison: RunComparison) -> Html:
     return html.joined(differences, html.details(heading, html.items(unknown)) if unknown else "")
 
 
+@frames.attach(frames.not_compared)
 def not_compared(comparison: RunComparison) -> Html:
     """Return the cells that some runs do not have."""
     lists = [
@@ -241,6 +245,7 @@ def _most_apart(part: CellOverRuns | RatioOverBoxes) -> float:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@frames.attach(lambda comparison: comparison.verdicts)
 def verdicts(comparison: RunComparison) -> Html:
     """Return the verdicts of every run, from its own comparisons; on boxes also those over all of them, and what to
     expect of a further one."""
@@ -284,6 +289,7 @@ def _ratio_cell(comparison: Comparison | None) -> Text:
     return html.stacked(figures.value, below)
 
 
+@frames.attach(lambda comparison: comparison.figures)
 def cell_by_cell(comparison: RunComparison) -> Html:
     """Return every figure in every run: of two runs with their ratio, of more with the spread between them."""
     if comparison.is_pair:

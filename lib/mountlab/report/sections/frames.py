@@ -1,0 +1,241 @@
+"""The frame behind a part of a report: tidy, in base units, one row for each figure that the part shows.
+
+`workload` holds the label of a workload, and each swept option has a column.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from functools import partial, wraps
+from typing import Any, ParamSpec
+
+from mountlab.analysis import answers, ranks
+from mountlab.analysis import why as causes
+from mountlab.analysis.compare.runs import RunComparison, box_of
+from mountlab.analysis.frames import comparison_frame
+from mountlab.analysis.measurements import FIGURE, factor_names
+from mountlab.analysis.published import beside
+from mountlab.analysis.run_view import RunView
+from mountlab.checks.clients import shares
+from mountlab.core.findings import Caveat, OptionEvidence
+from mountlab.core.frames import pd
+from mountlab.core.model import CellStop
+from mountlab.report.html import Html, Section
+from mountlab.report.sections.shared import Mean, answer_metrics, means_of
+from mountlab.wording import caveats as caveat_words
+from mountlab.wording import verdicts
+
+Either = RunView | RunComparison
+P = ParamSpec("P")
+
+_MEAN = ("metric", "label", "unit", "n", "mean", "low", "high")
+_FIGURE = (*_MEAN, "censored", "cv", "ratio", "ratio_low", "ratio_high", "verdict", "caveats")
+_VALUE = ("trial_id", "seq", "block", "warmup", "filesystem", "workload")
+_PUBLISHED = (
+    "study", "what", "workload", "metric", "candidate", "baseline", "claim", "published", "ratio", "low", "high", "n",
+    "agreement",
+)  # fmt: skip
+_SHARE = ("filesystem", "workload", "metric", "client", "n", "mean", "ratio", "low", "high", "straggles")
+_USE = ("filesystem", "workload", "n", "files", "before", "full", "after", "taken", "least", "most", "kept")
+_MOVED = ("filesystem", "workload", "trial_id", "side", "tool_bytes", "device_bytes")
+
+
+def attach(frame: Callable[..., pd.DataFrame]) -> Callable[[Callable[P, Html]], Callable[P, Section]]:
+    """Make a part return its frame beside its HTML. The frame is made when it is asked for."""
+
+    def decorate(part: Callable[P, Html]) -> Callable[P, Section]:
+        @wraps(part)
+        def section(*args: P.args, **kwargs: P.kwargs) -> Section:
+            return Section.of(part(*args, **kwargs), partial(frame, *args, **kwargs))
+
+        vars(section)["__signature__"] = inspect.signature(part).replace(return_annotation=Section.__name__)
+        return section
+
+    return decorate
+
+
+# ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def means(run: RunView) -> pd.DataFrame:
+    """The means of the metrics of the answer, and whether each is the best or not distinguishable from it."""
+    best = ranks.best(run)
+    rows = []
+    for metric in answer_metrics(run):
+        for mean in means_of(run, metric):
+            if metric in run.answer_metrics.get(mean.workload_label, ()):
+                is_best = ((mean.workload_label, metric, mean.label), mean.filesystem) in best
+                rows.append({**_of_mean(run, mean), "metric": metric, "best": is_best})
+    return _with_factors(run, rows, *_MEAN, "best")
+
+
+def figures(run: RunView) -> pd.DataFrame:
+    """Every estimate with its ratio to the baseline and the codes of the caveats that weaken it. The interval of a
+    ratio is that of its verdict."""
+    doubts = caveat_words.doubts_by_cell(run.caveats, run.sweep.own_metrics)
+    ratios = {
+        (comparison.metric, comparison.label, verdicts.cell_id(comparison.candidate, comparison)): comparison
+        for comparison in reversed(run.comparisons)
+    }
+    rows = []
+    for metric in dict.fromkeys([*answer_metrics(run), *run.estimates["metric"]]):
+        for mean in means_of(run, metric):
+            row = {**_of_mean(run, mean), "metric": metric}
+            row["caveats"] = ", ".join(doubts.get(caveat_words.doubt_key(mean.cell, metric), ()))
+            if ratio := ratios.get((metric, mean.label, mean.cell)):
+                bounds = ratio.verdict_interval
+                row |= {"ratio": ratio.ratio, "ratio_low": bounds.low, "ratio_high": bounds.high}
+                row["verdict"] = ratio.verdict
+            rows.append(row)
+    return _with_factors(run, rows, *_FIGURE)
+
+
+def capacities(run: RunView) -> pd.DataFrame:
+    """The capacity of each cell that was searched, in requests per second."""
+    return figures(run).query("metric == 'capacity'").reset_index(drop=True)
+
+
+def _of_mean(run: RunView, mean: Mean) -> dict[str, Any]:
+    factors = run.sweep.combinations[mean.cell].workload.factors
+    return {**factors, **vars(mean), "workload": mean.workload_label}
+
+
+def _with_factors(run: RunView, rows: list[dict[str, Any]], *columns: str) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["filesystem", "workload", *factor_names(run.sweep), *columns])
+    return frame.fillna(dict.fromkeys(factor_names(run.sweep), ""))
+
+
+def ratios(run: Either) -> pd.DataFrame:
+    """The ratios that the answer rests on, or the capacities that were searched for; of runs beside each other every
+    figure in each."""
+    if isinstance(run, RunComparison):
+        return run.figures
+    return capacities(run) if run.sweep.searches else comparison_frame(run, answers.answering(run))
+
+
+def overview(run: Either) -> pd.DataFrame:
+    """The ratios of the picture: of more than two runs those of each."""
+    return run.verdicts if isinstance(run, RunComparison) and not run.is_pair else ratios(run)
+
+
+def explained(run: RunView) -> pd.DataFrame:
+    """The parts of the latencies of diagnostic trials, in seconds."""
+    return causes.split_frame(causes.splits(run.why, run.sweep))
+
+
+def published(run: RunView) -> pd.DataFrame:
+    """The published rows beside our ratios."""
+    rows = []
+    for result in beside(run):
+        row = {**vars(result.theirs), "published": result.theirs.ratio, "agreement": result.agreement}
+        if ours := result.ours:
+            bounds = ours.verdict_interval
+            row |= {"ratio": ours.ratio, "low": bounds.low, "high": bounds.high, "n": ours.n}
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(_PUBLISHED)).astype({"n": "Int64"})
+
+
+# ── trials ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def values(run: Either) -> pd.DataFrame:
+    """The figures of the counted trials, in the metrics of the answer; `of_mean` is a multiple of the mean of the
+    cell."""
+    rows = in_order(run)
+    return rows[~rows["warmup"]].drop(columns="warmup").reset_index(drop=True)
+
+
+def in_order(run: Either) -> pd.DataFrame:
+    """The same with the trials of the warm-up, in the order in which all ran."""
+    if isinstance(run, RunComparison):
+        by_run = {name: in_order(one) for name, one in zip(run.names, run.runs, strict=True)}
+        return pd.concat(by_run, names=[run.factor]).reset_index(0).reset_index(drop=True)
+    workloads = {name: cell.workload for name, cell in run.sweep.combinations.items()}
+    rows = run.measurements[run.measurements["metric"].isin(answer_metrics(run))].copy()
+    rows["workload"] = [workloads[cell].label for cell in rows["cell"]]
+    for name in factor_names(run.sweep):
+        rows[name] = [workloads[cell].factors.get(name, "") for cell in rows["cell"]]
+    rows["of_mean"] = rows["value"] / rows["value"].where(~rows["warmup"]).groupby(
+        [rows[key] for key in FIGURE]
+    ).transform("mean")
+    rows = rows.merge(run.trials[["trial_id", "seq"]], on="trial_id").sort_values("seq", kind="stable")
+    rows = rows[[*_VALUE, *factor_names(run.sweep), "metric", "label", "unit", "value", "of_mean"]]
+    return rows.reset_index(drop=True)
+
+
+def clients(run: RunView) -> pd.DataFrame:
+    """The throughput of each client, and its ratio to the median of the others."""
+    rows = []
+    for share in shares(run.sweep, run.measurements):
+        n, mean = len(share.rates), sum(share.rates) / len(share.rates)
+        about = (share.cell.filesystem.name, share.cell.workload.label, share.metric, share.client)
+        rows.append((*about, n, mean, *share.bounds, share.straggles))
+    return pd.DataFrame(rows, columns=list(_SHARE))
+
+
+def memory(run: RunView) -> pd.DataFrame:
+    """The memory that files took, in bytes."""
+    return _of_cells(run.memory, _USE)
+
+
+def moved(run: RunView) -> pd.DataFrame:
+    """The bytes of the tool and of the device, of each counted trial."""
+    return _of_cells(run.moved, _MOVED)
+
+
+def _of_cells(rows: Iterable[Any], columns: Iterable[str]) -> pd.DataFrame:
+    named = ({**vars(row), "filesystem": row.cell.filesystem.name, "workload": row.cell.workload.label} for row in rows)
+    return pd.DataFrame(named, columns=list(columns))
+
+
+# ── what was asked, and found ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _plain(kind: type[Any], rows: Iterable[Any]) -> pd.DataFrame:
+    return pd.DataFrame(map(vars, rows), columns=[field.name for field in fields(kind)])
+
+
+def caveats(run: Either) -> pd.DataFrame:
+    """The caveats, worst first."""
+    return _plain(Caveat, run.caveats)
+
+
+def options(run: RunView) -> pd.DataFrame:
+    """The options of file systems, with the words of the kernel."""
+    return _plain(OptionEvidence, run.options)
+
+
+def stops(run: RunView) -> pd.DataFrame:
+    """Why each cell has no more trials."""
+    return _plain(CellStop, run.stops)
+
+
+def left_out(run: RunView) -> pd.DataFrame:
+    """The file systems that were not measured."""
+    return pd.DataFrame(run.sweep.left_out.items(), columns=["filesystem", "reason"])
+
+
+# ── runs beside each other ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def runs(comparison: RunComparison) -> pd.DataFrame:
+    """The runs that are compared."""
+    rows = [
+        (name, run.info.run_id, box_of(run), run.info.facts.kernel.release, run.info.created_at, run.info.status)
+        for name, run in zip(comparison.names, comparison.runs, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=[comparison.factor, "run_id", "box_name", "kernel", "created_at", "status"])
+
+
+def differences(comparison: RunComparison) -> pd.DataFrame:
+    """What differs between the runs, one column a run."""
+    rows = [(row.area, row.what, row.part, row.known, *row.values) for row in comparison.differences]
+    return pd.DataFrame(rows, columns=["area", "what", "part", "known", *comparison.names])
+
+
+def not_compared(comparison: RunComparison) -> pd.DataFrame:
+    """The cells that some runs lack."""
+    rows = [(name, cell) for name, cells in comparison.only_in.items() for cell in cells]
+    return pd.DataFrame(rows, columns=["only_in", "cell"])
