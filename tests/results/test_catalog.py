@@ -586,3 +586,12 @@ def test_stamps_are_raised_with_the_parsers(tool: str, name: str) -> None:
     sums = len(rows), sum(each.value for each in rows), sum(each.step for each in rows)
     assert sums == pytest.approx(RECORDED[tool, name])
     assert stamp.FIGURES == 4
+
+
+def test_a_cell_is_the_same_whatever_its_device_is_promised(tour: Path) -> None:
+    run = tour / "tour"
+    asked = reading.read_run(run, "tour").cells["asked"].to_pylist()
+    record = json.loads((run / "run.json").read_text())
+    record["parameters"]["filesystems"]["ext4"]["promised"] = {"read_iops": 3000}
+    (run / "run.json").write_text(json.dumps(record))
+    assert reading.read_run(run, "tour").cells["asked"].to_pylist() == asked

@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 from mountlab.core.findings import Claim
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.names import cell_id
+from mountlab.core.promises import Promise
 from mountlab.core.shown import Shown
 
 T = TypeVar("T")
@@ -305,6 +306,8 @@ class Sweep(Shown):
     """In words."""
     expected: Mapping[str, Mapping[str, Claim]] = field(default_factory=dict)
     """Part of the question, or name of a workload, to file system ('': each that is compared) to what is expected."""
+    promised: Mapping[str, tuple[Promise, ...]] = field(default_factory=dict)
+    """File system to what its device is promised to do."""
     published: tuple[str, ...] = ()
     """Names of files in params/published/."""
     left_out: Mapping[str, str] = field(default_factory=dict)

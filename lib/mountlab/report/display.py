@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mountlab.analysis.promises import promise_text
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.findings import Caveat, Comparison, Estimate
@@ -76,6 +77,9 @@ def _sweep_facts(sweep: Sweep) -> Mapping[str, Text]:
         "Blocks": ". ".join([f"{count}{warm}", *extended]),
         "Boxes" if sweep.boxes else "Box": numbers.listed(list(sweep.boxes)) or sweep.box,
         "Left out": ", ".join(f"{name} ({why})" for name, why in sweep.left_out.items()),
+        "Promised": "; ".join(
+            f"{name}: {', '.join(map(promise_text, promises))}" for name, promises in sweep.promised.items()
+        ),
         "Expected": " ".join(filter(None, (sweep.expectation, f"({', '.join(claims)})" if claims else ""))),
     }
     return {name: text for name, text in facts.items() if text}

@@ -11,7 +11,7 @@ from mountlab.core.numbers import counted
 from mountlab.core.safe_yaml import Raw
 from mountlab.sweep.sweep_file import Resolved, resolve
 
-_MAY_GROW = ("filesystems", "workloads", "excluded")
+_MAY_GROW = ("filesystems", "workloads", "excluded", "promised")
 _OF_THE_RUN = ("name", "box", "boxes", "design", "left_out", "extended", "imported")
 """Parts of a sweep that are compared by themselves, or that the run keeps."""
 _MAY_DIFFER = ("repeats", "seed", "explain")
@@ -91,7 +91,9 @@ def _changes(before: Sweep, after: Sweep) -> Iterator[str]:
         if getattr(before.design, name) != getattr(after.design, name):
             yield f"design.{name.removesuffix('_s')}"
     filesystems = {fs.name: fs for fs in after.filesystems}
-    yield from (f"filesystems.{fs.name}" for fs in before.filesystems if filesystems.get(fs.name) != fs)
+    for fs in before.filesystems:
+        if filesystems.get(fs.name) != fs or before.promised.get(fs.name) != after.promised.get(fs.name):
+            yield f"filesystems.{fs.name}"
     workloads = {workload.label: workload for workload in after.workloads}
     for workload in before.workloads:
         if workloads.get(workload.label) != workload:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mountlab.core.errors import ParameterError
@@ -82,6 +82,11 @@ class FilesystemFile(File):
     tunables: dict[str, str | int] | None = None
     """Settings while it is mounted: a name below `/sys/fs/TYPE/DEVICE`, or `queue/NAME`, and its value. Given back
     afterwards."""
+    promised: dict[str, Any] | None = None
+    """What its device is promised to do, which the report holds against the figures: read and write rates (at least so
+    much) and latencies (at most). `by` names the workloads that ask it, `burst` what it does for a while: `{read_iops:
+    3000, write_bandwidth: 125MiB, by: [random-read], burst: {read_iops: 16000}}`. Any type with a device
+    ([recipe](../recipes.md#a-cloud-volume))."""
 
 
 _NOT_MADE_WORDS = """
@@ -109,12 +114,14 @@ def check_type(kind: str, where: str) -> None:
     )
 
 
-def read_filesystem(name: str, entry: FilesystemFile, where: str) -> Filesystem:
-    """Return the file system of one entry. Raises ParameterError for the first thing that is wrong."""
+def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Iterable[str] = ()) -> Filesystem:
+    """Return the file system of one entry. Raises ParameterError for the first thing that is wrong; `also`: keys that
+    others read."""
     check_type(entry.type, f"{where}.type")
     family = FAMILIES[entry.type]
-    for key in entry.model_fields_set - {"type"} - family.keys:
-        raise unknown_key(key, sorted({"type", *family.keys}), where=f"{where}.{key}", what=f"key for {entry.type}")
+    keys = {"type", *family.keys, *also}
+    for key in entry.model_fields_set - keys:
+        raise unknown_key(key, sorted(keys), where=f"{where}.{key}", what=f"key for {entry.type}")
     _check_text(entry, where)
     values: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
     texts = {key: text for key in _SIZES if (text := getattr(entry, key)) is not None}

@@ -24,6 +24,7 @@ from mountlab.sweep.design_entry import DesignFile, read_design
 from mountlab.sweep.exclusion_entry import check_compared, read_exclusions
 from mountlab.sweep.expectation_entry import expectation_text, read_expectation
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem, without_retired
+from mountlab.sweep.promise_entry import KEY, read_promises
 from mountlab.sweep.validated import File, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import read_workloads, same_definitions
 from mountlab.tools import TOOLS
@@ -245,7 +246,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     check_names((*file.filesystems, *file.workloads, file.name, file.box, *boxes), where)
     check_names(file.published or (), f"{where}: published")
     filesystems = tuple(
-        read_filesystem(name, entry, f"{where}: filesystems.{name}") for name, entry in file.filesystems.items()
+        read_filesystem(name, entry, f"{where}: filesystems.{name}", also=[KEY])
+        for name, entry in file.filesystems.items()
     )
     workloads = tuple(
         w for name, entry in file.workloads.items() for w in read_workloads(name, entry, f"{where}: workloads.{name}")
@@ -275,6 +277,12 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
             metrics=file.metrics or (),
             design=design,
             where=f"{where}: expectation",
+        ),
+        promised=read_promises(
+            {name: entry.promised for name, entry in file.filesystems.items()},
+            filesystems=filesystems,
+            workloads=workloads,
+            where=f"{where}: filesystems",
         ),
         published=tuple(file.published or ()),
     )

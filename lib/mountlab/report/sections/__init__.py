@@ -26,6 +26,7 @@ from mountlab.report.sections.figures import (
 )
 from mountlab.report.sections.first import headline, means, not_checked
 from mountlab.report.sections.memory import memory
+from mountlab.report.sections.promises import promised
 from mountlab.report.sections.published import published
 from mountlab.report.sections.tables import explained, tables
 from mountlab.report.sections.trials import trials
@@ -38,6 +39,7 @@ __all__ = [
     "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "device_bytes",
     "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline", "inside_one",
     "inside_trials", "latencies", "left_out", "means", "memory", "not_checked", "not_compared", "options", "overview",
-    "parameters", "plots_of_plugins", "published", "question", "reproduce", "responses", "run_order", "stopping",
-    "tables", "trials", "verdicts", "versions", "which", "why", "why_asleep", "why_processors", "why_slowest",
+    "parameters", "plots_of_plugins", "promised", "published", "question", "reproduce", "responses", "run_order",
+    "stopping", "tables", "trials", "verdicts", "versions", "which", "why", "why_asleep", "why_processors",
+    "why_slowest",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
+from mountlab.report.sections.promises import promised_answer
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
 from mountlab.report.sentences.trust import trust_lines
 from mountlab.report.sentences.why import answer_lines
@@ -75,8 +76,13 @@ def _blocks(run: RunView) -> str:
 
 
 def answer(run: RunView) -> Html:
-    """Return the answer with its trust and what to do next, how far its intervals hold, and what was expected."""
-    return html.joined(_answer(run), _scope(run), _expected(run))
+    """Return the answer with its trust and what to do next, how far its intervals hold, and how it stands to what was
+    promised and expected."""
+    return html.joined(_answer(run), _beside_answer(run))
+
+
+def _beside_answer(run: RunView) -> Html:
+    return html.joined(_scope(run), promised_answer(run), _expected(run))
 
 
 def _answer(run: RunView) -> Html:
@@ -128,7 +134,7 @@ def headline(run: RunView) -> Html:
     searched for) above what was expected."""
     searched = next(capacity_plots(run), None) if run.sweep.searches else None
     picture = html.plot(searched) if searched else _ratios(run)
-    return html.columns(html.joined(_answer(run), means(run)), html.joined(picture, _scope(run), _expected(run)))
+    return html.columns(html.joined(_answer(run), means(run)), html.joined(picture, _beside_answer(run)))
 
 
 def overview(run: RunView) -> Html:

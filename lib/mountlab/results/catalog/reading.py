@@ -33,6 +33,7 @@ from mountlab.results import why as why_files
 from mountlab.results.info import read_info, read_trials
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.stamp import Stamp, digest, read_stamped, stamped, truth_bytes
+from mountlab.sweep import promise_entry
 from mountlab.tools.own_metrics import defined
 
 FILES = ("run.json", JOURNAL, "exclude.yml", store.MEASUREMENTS)
@@ -312,9 +313,11 @@ def _workload_label(trial: TrialRow) -> str:
 def _definition(parameters: Mapping[str, object], trial: TrialRow) -> str:
     """Return all that a sweep asks of one cell, as JSON that is the same for the same: two runs of a sweep that was
     changed in between measure different things under one name. Lists of a workload are its factors: only the cell's
-    level counts.
+    level counts. What a device is promised changes no trial.
     """
     filesystem = _part(parameters.get("filesystems"), trial["filesystem"])
+    if isinstance(filesystem, Mapping):
+        filesystem = {key: value for key, value in filesystem.items() if key != promise_entry.KEY}
     workload = _part(parameters.get("workloads"), trial["workload"])
     if isinstance(workload, Mapping):
         workload = {key: value for key, value in workload.items() if key not in trial["factors"]}
