@@ -169,7 +169,7 @@ def test_a_run_that_is_stopped_while_it_ends_says_what_is_left_to_do(
     monkeypatch.setattr(workflow, "progress_display", ends)
     with pytest.raises(workflow.Interrupted) as caught:
         workflow.resume(run)
-    assert caught.value.next_step.endswith(f"make {verb} RUN={run}")
+    assert caught.value.next_step.endswith(f"mountlab {verb} {run}")
 
 
 def _send_myself(*numbers: signal.Signals) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
@@ -53,6 +54,10 @@ class JudgedPromise:
     interval: str = ""
     """Its interval, which holds together with those of all other promises of the run."""
     unit: str = ""
+    mean: float = math.nan
+    """The figure in the base unit of the metric."""
+    low: float = math.nan
+    high: float = math.nan
     why: str = ""
     """Why it was not asked; of a figure above the promise, what it is."""
     doubts: tuple[str, ...] = ()
@@ -187,6 +192,9 @@ def _judged(run: RunView, promise: Promise, cell: Cell, mean: float, low: float,
         figure=figures.value,
         interval=figures.interval,
         unit=scale.unit,
+        mean=mean,
+        low=low,
+        high=high,
         why=why or above_text(promise, mean),
         doubts=tuple(doubts),
     )

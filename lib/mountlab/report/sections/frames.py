@@ -11,11 +11,12 @@ from dataclasses import fields
 from functools import partial, wraps
 from typing import Any, ParamSpec
 
-from mountlab.analysis import answers, ranks
+from mountlab.analysis import answers
 from mountlab.analysis import why as causes
 from mountlab.analysis.compare.runs import RunComparison, box_of
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.measurements import FIGURE, factor_names
+from mountlab.analysis.promises import judged_promises
 from mountlab.analysis.published import beside
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.clients import shares
@@ -38,6 +39,7 @@ _PUBLISHED = (
     "agreement",
 )  # fmt: skip
 _SHARE = ("filesystem", "workload", "metric", "client", "n", "mean", "ratio", "low", "high", "straggles")
+_PROMISE = ("filesystem", "workload", "metric", "promised", "burst", "mean", "low", "high", "state", "why")
 _USE = ("filesystem", "workload", "n", "files", "before", "full", "after", "taken", "least", "most", "kept")
 _MOVED = ("filesystem", "workload", "trial_id", "side", "tool_bytes", "device_bytes")
 
@@ -60,15 +62,10 @@ def attach(frame: Callable[..., pd.DataFrame]) -> Callable[[Callable[P, Html]], 
 
 
 def means(run: RunView) -> pd.DataFrame:
-    """The means of the metrics of the answer, and whether each is the best or not distinguishable from it."""
-    best = ranks.best(run)
-    rows = []
-    for metric in answer_metrics(run):
-        for mean in means_of(run, metric):
-            if metric in run.answer_metrics.get(mean.workload_label, ()):
-                is_best = ((mean.workload_label, metric, mean.label), mean.filesystem) in best
-                rows.append({**_of_mean(run, mean), "metric": metric, "best": is_best})
-    return _with_factors(run, rows, *_MEAN, "best")
+    """The means of the metrics of the answer, as `figures`."""
+    rows = figures(run)
+    workloads = zip(rows["workload"], rows["metric"], strict=True)
+    return rows[[metric in run.answer_metrics.get(label, ()) for label, metric in workloads]].reset_index(drop=True)
 
 
 def figures(run: RunView) -> pd.DataFrame:
@@ -90,6 +87,15 @@ def figures(run: RunView) -> pd.DataFrame:
                 row["verdict"] = ratio.verdict
             rows.append(row)
     return _with_factors(run, rows, *_FIGURE)
+
+
+def promises(run: RunView) -> pd.DataFrame:
+    """Each promise of a device and the figure of each workload that measures it, in the base unit of the metric."""
+    rows = [
+        {**vars(row), "metric": row.promise.metric, "promised": row.promise.value, "burst": row.promise.burst}
+        for row in judged_promises(run)
+    ]
+    return pd.DataFrame(rows, columns=_PROMISE)
 
 
 def capacities(run: RunView) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.numbers import MISSING, counted, percent
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text
+from mountlab.report.sections import frames
 
 _MARKS: dict[PromiseState, str] = {"kept": "✓", "broken": "✗", "undecided": "?", "not asked": "–"}
 
@@ -23,6 +24,7 @@ def promised_answer(run: RunView) -> Html:
     return html.joined(*boxes)
 
 
+@frames.attach(frames.promises)
 def promised(run: RunView) -> Html:
     """Return each promise of a device beside what each workload measured, and whether it was kept."""
     judged = judged_promises(run)
