@@ -419,10 +419,11 @@ def test_options_that_differ_between_the_sides_are_said_with_their_values_in_eve
     gate = judge([after], [run("before")], margin=0.05)
     line = f"workload {first.label}: count: {first.options['count']} in the baseline, 8 in the change"
     for form in (gate_text(gate), gate_markdown(gate).replace("\\", ""), gate_junit(gate).decode()):
-        assert line in form
+        assert line[1:] in form
     assert gate_json(gate)["options"] == [line]
     unequal = f"the runs differ in count ({first.options['count']} in the baseline, 8 in the change)"
     assert f"warning: Unequal work (3 cells): {unequal}" in gate_text(gate)
+    assert advice(gate) == ["Next: measure both sides with the same work; the warning says in what it differs."]
     assert {each["code"] for each in gate_json(gate)["caveats"]} == {"unequal-work"}
 
 
@@ -443,7 +444,7 @@ def test_a_run_that_is_twenty_times_as_slow_fails(
     assert code == 1
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in out[:3]] == ["fails"] * 3
-    assert out[-2] == "Of 3 figures 3 fail."
+    assert out[-2] == "All 3 figures fail."
     assert JUnitXml.fromfile(str(files["--junit"])).failures == 3
     assert files["--markdown"].read_text().startswith("## ❌ Fails")
 

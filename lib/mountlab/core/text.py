@@ -29,6 +29,11 @@ def one_line(text: str) -> str:
     return visible(text.replace("\r\n", "\n")).replace("\n", "[U+000A]")
 
 
+def capital(text: str) -> str:
+    """Return text with its first letter in upper case: a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def lines_of(texts: Iterable[str]) -> str:
     """Return texts below each other, each of them on one line."""
     return "\n".join(map(one_line, texts))

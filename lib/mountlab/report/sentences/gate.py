@@ -13,7 +13,7 @@ from mountlab.analysis.gate import EXIT_CODES, WORST_FIRST, Gate, Judged
 from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
-from mountlab.core.text import aligned, lines_of, visible
+from mountlab.core.text import aligned, capital, lines_of, visible
 from mountlab.report.sentences.comparison import caveat_lines, run_titles
 from mountlab.stats import power
 
@@ -62,7 +62,10 @@ def tally(gate: Gate) -> str:
     }
     counts = {kind: sum(figure.outcome == kind for figure in gate.judged) for kind in WORST_FIRST}
     parts = [f"{count} {spoken[kind][count > 1]}" for kind, count in counts.items() if count]
-    return f"Of {numbers.counted(len(gate.judged), 'figure')} {numbers.listed(parts)}."
+    figures = numbers.counted(len(gate.judged), "figure")
+    if len(parts) == 1:
+        return f"{'All ' if len(gate.judged) > 1 else ''}{figures} {parts[0].partition(' ')[2]}."
+    return f"Of {figures} {numbers.listed(parts)}."
 
 
 def why(gate: Gate, figure: Judged) -> str:
@@ -119,6 +122,8 @@ def advice(gate: Gate) -> list[str]:
     passes."""
     if gate.outcome == "passes":
         return []
+    if gate.unequal:
+        return ["Next: measure both sides with the same work; the warning says in what it differs."]
     if gate.outcome == "fails":
         return [f"Next: mountlab compare {_names(gate.baseline)[0]} {_names(gate.change)[0]} shows what differs."]
     open_figures = [figure for figure in gate.judged if figure.outcome == "cannot tell" and not figure.reason]
@@ -240,14 +245,14 @@ def gate_markdown(gate: Gate) -> str:
         _safe(" ".join([tally(gate), *advice(gate)])),
         "",
         *(f"- {name}: {_safe('; '.join(runs))}" for name, runs in of_side.items()),
-        *(f"- {_safe(line)}" for line in about),
+        *(f"- {_safe(capital(line))}" for line in about),
         "",
         "| Outcome | Cell | Figure | Change / baseline | Interval | Why |",
         "|---|---|---|---:|---:|---|",
     ]
     for figure in gate.judged:
         _, *cells, reason = _row(gate, figure)
-        shown = map(_safe, (*cells, f"{reason[:1].upper()}{reason[1:]}"))
+        shown = map(_safe, (*cells, capital(reason)))
         lines.append(f"| {' | '.join([_SIGNS[figure.outcome], *shown])} |")
     return "\n".join([*lines, "", _safe(promises(gate))]) + "\n"
 

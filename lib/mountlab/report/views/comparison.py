@@ -118,7 +118,9 @@ def _strongest(pair: RunComparison) -> Html:
     doubts = doubts_by_cell(pair.caveats, pair.runs[0].sweep.own_metrics)
     shown, rows = text.strongest(pair), []
     for ratio in shown:
-        means = [numbers.quantity(mean, ratio.unit) for mean in (ratio.mean_a, ratio.mean_b)]
+        both = (ratio.mean_a, ratio.mean_b)
+        scale = scale_for(ratio.unit, max(map(abs, both)))
+        means = [Html.escape(f"{scale.show(mean)}\u00a0{scale.unit}") for mean in both]  # units differ from row to row
         figures = words.compared_figures(ratio.comparison)
         name = html.stacked(f"{ratio.cell.filesystem.name}, {_group_name(ratio)}", metric_noun(ratio.metric))
         verdict: Text = words.verdict_of(ratio.comparison, pair.smallest_effect)
