@@ -29,8 +29,6 @@ AGREEMENT_SIGNS: Mapping[Agreement, str] = {
     "not measured": "not measured",
 }  # fmt: skip
 """How ours stands to what was published, with a sign."""
-_SENTENCES = 4
-"""Comparisons that get a sentence of their own in the answer; the rest is summed up in one more."""
 
 
 def cell_id(filesystem: str, comparison: Comparison) -> str:
@@ -122,21 +120,18 @@ def comparison_sentence(
     comparison: Comparison,
     *,
     smallest_effect: float,
-    name_workload: bool = True,
-    name_n: bool = True,
     doubts: Sequence[str] = (),
 ) -> str:
     """Return one comparison as a sentence: ratio, interval, verdict, n, and the codes of the caveats that weaken it.
 
     'tmpfs writes 6.9 times [6.5, 7.3] as fast as ext4 under dd op=write: faster; n = 5 blocks.'
     """
-    under = f" under {workload_label(comparison.workload, comparison.factors)}" if name_workload else ""
+    under = f" under {workload_label(comparison.workload, comparison.factors)}"
     doubt = f" Doubtful: {doubt_text(doubts)}." if doubts else ""
     if not has_interval(comparison):
         return _without_interval(comparison, under) + doubt
     claim = _CLAIMS[comparison.verdict](comparison, under, smallest_effect)
-    n = f"; {counted_pairs(comparison)}" if name_n else ""
-    return f"{claim}{n}{needed(comparison)}.{doubt}"
+    return f"{claim}; {counted_pairs(comparison)}{needed(comparison)}.{doubt}"
 
 
 def needed(comparison: Comparison) -> str:
@@ -272,33 +267,6 @@ def _without_interval(comparison: Comparison, under: str) -> str:
     return f"{_ratio_clause(comparison, under)}; n = {blocks}{why}, so there is no interval and no verdict."
 
 
-def answer(
-    comparisons: Sequence[Comparison], *, smallest_effect: float, doubts: Mapping[str, Sequence[str]] | None = None
-) -> list[str]:
-    """Return the answer in one to six sentences, strongest effect first; many comparisons are summed up in one of them.
-
-    Each candidate gets a sentence on its strongest effect, and one on the strongest that points another way or
-    is of another metric, so that a headline never hides a loss. Where nothing is decided, that comes first.
-    `doubts` gives the codes of the caveats of a cell, by cell id.
-    """
-    if not comparisons:
-        return [nothing_compared(None, 2)]
-    shown, alone = _headline(comparisons), len({(c.workload, *c.factors.items()) for c in comparisons}) == 1
-    sentences = [
-        comparison_sentence(
-            comparison,
-            smallest_effect=smallest_effect,
-            name_workload=not alone,
-            doubts=doubts_about(comparison, doubts or {}),
-        )
-        for comparison in shown
-    ]
-    if len(shown) < len(comparisons):
-        decided = any(comparison.verdict != "undecided" for comparison in comparisons)
-        sentences.insert(len(sentences) if decided else 0, summary(comparisons, smallest_effect))
-    return sentences
-
-
 def nothing_compared(baseline: str | None, filesystems: int) -> str:
     """Return why there is no comparison at all."""
     if filesystems < 2:
@@ -321,28 +289,6 @@ def signed_ratio(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) ->
     sign = SIGNS[comparison.verdict].partition(" ")[0]
     mark = f" {DOUBTFUL}" if doubts_about(comparison, doubts) else ""
     return f"{sign} {compared_figures(comparison)}{mark}"
-
-
-def _headline(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons that get a sentence of their own: few, and one at least for each of the first
-    candidates."""
-    ordered = strongest_first(comparisons)
-    if len(ordered) <= _SENTENCES + 1:
-        return ordered
-    candidates = list(dict.fromkeys(c.candidate for c in ordered))
-    count = max(1, min(3, _SENTENCES // len(candidates))) if ordered[0].verdict != "undecided" else 1
-    chosen = [
-        c for name in candidates[:_SENTENCES] for c in _telling([c for c in ordered if c.candidate == name], count)
-    ]
-    return strongest_first(chosen)
-
-
-def _telling(ordered: Sequence[Comparison], count: int) -> list[Comparison]:
-    """Return the strongest, then what adds most to it: another verdict, then another metric, then the next
-    strongest."""
-    first, rest = ordered[0], ordered[1:]
-    rest = sorted(rest, key=lambda c: (c.verdict in (first.verdict, "undecided"), c.metric == first.metric, -effect(c)))
-    return [first, *rest[: count - 1]]
 
 
 def finding(

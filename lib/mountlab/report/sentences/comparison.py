@@ -29,7 +29,7 @@ from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, lines_of
 from mountlab.report.sentences.trust import next_steps, trust_sentence
 from mountlab.wording import verdicts
-from mountlab.wording.caveats import grouped
+from mountlab.wording.caveats import doubts_by_cell, grouped
 
 Varying = TypeVar("Varying", CellOverRuns, RatioOverBoxes)
 """What may differ from run to run by more than its trials explain."""
@@ -236,11 +236,13 @@ def _over_boxes(comparison: RunComparison) -> Iterator[str]:
     if not overall:
         yield "The runs have no comparison, so there is no answer to hold over boxes; their figures are below."
         return
-    first, *others = verdicts.answer(overall, smallest_effect=comparison.smallest_effect)
-    if first.startswith(("Undecided", "Nothing")):
-        first = first[0].lower() + first[1:]
-    yield f"Over {numbers.counted(len(comparison.runs), 'box')}, each counting alike: {first}"
-    yield from others
+    summary = verdicts.summary(overall, comparison.smallest_effect).replace(", in all:", ":", 1)
+    yield f"Over {numbers.counted(len(comparison.runs), 'box')} {summary[0].lower()}{summary[1:]}"
+    decided = [ratio for ratio in verdicts.strongest_first(overall) if ratio.verdict in ("faster", "slower", "same")]
+    doubts = doubts_by_cell(comparison.caveats, comparison.runs[0].sweep.own_metrics)
+    for ratio in decided[:_MOST_NAMED]:
+        weak = verdicts.doubts_about(ratio, doubts)
+        yield verdicts.comparison_sentence(ratio, smallest_effect=comparison.smallest_effect, doubts=weak)
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
