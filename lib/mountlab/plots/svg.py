@@ -61,6 +61,7 @@ def _with_titles(body: str) -> str:
 
 
 def _mend_tag(tag: str, prefix: str) -> str:
+    tag = re.sub(r'^<g id="[^"]*"', "<g", tag)  # groups are referred to by nothing
     tag = re.sub(r'\bid="', f'id="{prefix}', tag)
     tag = tag.replace("url(#", f"url(#{prefix}").replace('xlink:href="#', f'href="#{prefix}')
     tag = tag.replace(INK, PAGE_INK)
