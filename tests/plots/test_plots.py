@@ -245,6 +245,8 @@ def test_what_is_not_to_be_used_is_hollow_and_grey_and_a_doubtful_ratio_is_marke
     grey = [line for axes in plot.figure.axes for line in axes.lines if line.get_color() == UNUSABLE]
     assert [line.get_markerfacecolor() for line in grey if line.get_marker() == "o"] == ["none"]
     assert {"6.9 [6.5, 7.3] †", "do not use"} <= {*texts(plot)}
+    said = {str(node.text) for node in ElementTree.fromstring(plot.svg()).iter(f"{SVG}title")}
+    assert said == {"tmpfs: 6.9 [6.5, 7.3] †", "tmpfs: 6.9 [6.5, 7.3], do not use"}
 
 
 def test_a_zone_that_would_look_like_the_baseline_is_not_drawn() -> None:

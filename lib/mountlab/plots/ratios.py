@@ -80,8 +80,9 @@ def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark, *, doub
     shown, unusable = comparison.verdict_interval, comparison.verdict == "not usable"
     own = replace(mark, colour=UNUSABLE) if unusable else mark
     interval(axes, y, shown.low, shown.high, colour=own.colour)
-    dot(axes, comparison.ratio, y, own, hollow=unusable or comparison.verdict == "undecided")
     figures = f"{verdicts.compared_figures(comparison)}{f' {verdicts.DOUBTFUL}' if doubtful else ''}"
+    text = f"{comparison.candidate}: {figures}{', do not use' if unusable else ''}"
+    dot(axes, comparison.ratio, y, own, hollow=unusable or comparison.verdict == "undecided", text=text)
     beside(axes, 1, y, "do not use" if unusable else figures)
 
 
