@@ -549,6 +549,8 @@ def test_a_wrong_query_is_told_with_the_tables(made: Path, capsys: pytest.Captur
     said = capsys.readouterr().err
     assert "Table with name run does not exist" in said
     assert "did you mean 'runs'?" in said
+    assert main(["query", "SELECT mean FROM runs", "--results", str(made)]) == 2
+    assert "did you mean" not in capsys.readouterr().err, "a column is no table"
 
 
 HOW_TO = (disk.ROOT / "docs" / "how-to" / "years-of-results.md").read_text()

@@ -6,6 +6,7 @@ is opened read-only, DuckDB's access to files, to the network and to extensions 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -282,7 +283,8 @@ def _answer(connection: Connection, sql: str, values: Sequence[object]) -> Query
         columns = tuple(str(column[0]) for column in result.description or ())
         return QueryResult(columns, _rows(result))
     except duckdb.Error as error:
-        near = [did_you_mean(word, TABLES) for word in sql.split() if word.lower() not in TABLES]
+        named = re.findall(r"\b(?:from|join|describe)\s+(\w+)", sql, re.IGNORECASE)
+        near = [did_you_mean(name, TABLES) for name in named if name.lower() not in TABLES]
         raise InputError(
             "the query cannot be answered",
             where="query",
