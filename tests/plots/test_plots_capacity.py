@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -45,6 +46,8 @@ def test_the_interval_of_a_capacity_lies_on_the_objective() -> None:
     assert [(curve.capacity.low, limit), (curve.capacity.high, limit)] in [pytest.approx(each) for each in found]
     assert [(curve.capacity.mean, limit)] in [pytest.approx(each) for each in found]
     assert "read p99 ≤ 5 ms" in [text.get_text().replace("\u00a0", " ") for text in _texts(plots, curve)]
+    svg = plots.plot_capacity([curve], filesystems=NAMES).svg()
+    assert [tag for tag in re.findall("<text[^>]*>", svg) if "fill" not in tag] == [], "black on a dark page"
 
 
 def _texts(plots_of: object, curve: LoadCurve) -> list[object]:

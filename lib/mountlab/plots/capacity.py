@@ -92,15 +92,18 @@ def _draw(axes: Axes, curve: LoadCurve, mark: Mark, scale: Scale) -> None:
 
 
 def _objective(axes: Axes, curves: Sequence[LoadCurve], marks: Mapping[str, Mark], scale: Scale) -> None:
-    """The line of the objective with its text, and the capacities on it, one below the other."""
+    """The line of the objective with its text, on the side with more room, and the capacities on it, one below the
+    other."""
     limit = curves[0].limit / scale.factor
     axes.axhline(limit, color=INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
     where: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
-    axes.annotate(curves[0].text, (0.01, limit), xytext=(0, 3), fontsize=SMALL_PT, **where)
     bottom, top = axes.get_ylim()
+    above = limit**2 < bottom * top  # the axis is logarithmic
+    side: dict[str, Any] = {"xytext": (0, 3), "va": "bottom"} if above else {"xytext": (0, -3), "va": "top"}
+    axes.annotate(curves[0].text, (0.01, limit), fontsize=SMALL_PT, color=INK, **side, **where)
     step = _BAR_STEP_PT / (72 * figure_of({"": axes}).get_figheight() * axes.get_position().height)
     for place, curve in enumerate(curves):
-        y = float(limit * (bottom / top) ** (place * step))  # the axis is logarithmic
+        y = float(limit * (bottom / top) ** (place * step))
         mark, capacity = marks[curve.filesystem], curve.capacity
         low = capacity.low if capacity.low > 0 else -math.inf  # open at both ends it says nothing
         interval(axes, y, low, capacity.high, colour=mark.colour, width=2.6)
