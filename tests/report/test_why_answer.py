@@ -60,6 +60,16 @@ def test_one_difference_is_answered_by_its_largest_part_then_a_clue_in_its_work(
     )
 
 
+def test_a_part_against_which_others_point_is_more_than_all_of_the_difference() -> None:
+    truth = {
+        "ext4": {"sync": {("flush", "journal"): 2e-3, ("processor", "own"): 1e-4}},
+        "xfs": {"sync": {("flush", "journal"): 1e-3, ("processor", "own"): 4e-4}},
+    }
+    sweep = sweep_of("ext4", "xfs")
+    answer = said(run_of(why=simulated_why(sweep, truth), sweep=sweep))[0]
+    assert "Mostly flushes (for the journal), more than all of the difference in mean sync latency." in answer
+
+
 def test_several_differences_have_one_sentence_and_a_line_for_what_is_not_established() -> None:
     lines = said(run_of({"candidate": "xfs", "ratio": 1.4}, {"candidate": "btrfs", **SLOWER}))
     assert [line.partition(":")[0] for line in lines] == ["Why", "btrfs", "Clue", "To explain the rest"]

@@ -355,7 +355,8 @@ def _summary(answers: Sequence[Answer], *, name_workload: bool) -> str:
         if (part := answer.established) and answer.cause:
             on = "" if alone else f"on {_on(answer.comparison, name_workload=name_workload)} "
             degree = "mostly" if part.share.share >= _HALF else "above all"
-            what = f"{on}{_beside_wait(answer.cause)}{degree} {layer_noun(*part.part)}, {share_words(part.share)}"
+            size = share_words(part.share).replace("all of it", "all")
+            what = f"{on}{_beside_wait(answer.cause)}{degree} {layer_noun(*part.part)}, {size}"
             named = _latency(answer.cause)
             clauses.append(f"{what} of the difference in {named}" if named != latency else what)
             latency = named
