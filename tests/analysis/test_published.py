@@ -238,7 +238,7 @@ def test_the_sentence_counts() -> None:
         "than 1, contradicts 1 and is undecided for 1; "
         "1 was not measured."
     )
-    assert agreement_sentence([each.agreement for each in found[-1:]]) == "Of 1 published result, none was measured."
+    assert agreement_sentence([each.agreement for each in found[-1:]]) == "The one published result was not measured."
 
 
 @every_row(

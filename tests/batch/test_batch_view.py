@@ -56,8 +56,8 @@ def text_of(the_view: BatchView) -> str:
 
 def test_the_verdict_counts_items_and_published_results() -> None:
     assert batch_view.verdict(view()) == (
-        "Of 4 items: 1 done, 1 failed, 1 left out and 1 not begun; it can be cited. Of 1 published result that was "
-        "measured, ours agrees with 1; 1 was not measured."
+        "Of 4 items: 1 done, 1 failed, 1 left out and 1 not begun; it can be cited. Ours agrees with the one published "
+        "result that was measured; 1 was not measured."
     )
 
 

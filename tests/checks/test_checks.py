@@ -297,7 +297,7 @@ def test_percentiles_that_were_not_asked_for_are_told_to_be_missing_in_one_note(
     note = the_only("few-operations", with_ios(5_000, 100, label="job"))
     assert (note.severity, note.scope) == ("note", "run")
     assert "100 I/Os, and 200 are needed" in note.message
-    assert "So it is with 2 others." in note.message
+    assert " 2 other figures are missing, too." in note.message
 
 
 def test_methods_that_one_file_system_does_not_offer_are_told_to_be_missing() -> None:

@@ -105,6 +105,8 @@ def test_a_run_that_was_stopped_is_resumed_first_and_one_of_logs_is_marked(deriv
     (path / "comparisons.csv").unlink()
     assert listed(results)["stopped"].next_step == f"mountlab resume {disk.path_text(path)}"
     assert listed(results)["stopped"].status == "interrupted"
+    (path / "report.html").write_text("")
+    assert f"To resume it: mountlab resume {disk.path_text(path)}" in shown(results).words
     a_run(derived, results / "logs", imported={"sweep": {}, "files": {}})
     assert listed(results)["logs"].status == "imported"
 

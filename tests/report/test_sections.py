@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 import yaml
 from facts import known
+from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.inside import Inside
+from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core import names, numbers
 from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Interval, OptionEvidence
@@ -136,12 +138,41 @@ def test_the_question_with_where_when_and_how_often() -> None:
     )
 
 
-def test_a_run_that_was_stopped_says_so() -> None:
+def stopped_after(trials: int, status: str = "interrupted") -> SyntheticRun:
+    """The run with its first trials only."""
     design = replace(RUN.sweep.design, repeats=8)
-    stopped = changed(info=replace(RUN.info, status="interrupted"), sweep=replace(RUN.sweep, design=design))
-    text = repr(sections.question(stopped))
-    assert "n = 5 of 8 blocks" in text
-    assert "This run is interrupted: what follows is from the trials so far." in text
+    info, rows = replace(RUN.info, status=status), RUN.trials.sort_values("seq").head(trials)
+    values = RUN.measurements[RUN.measurements["trial_id"].isin(rows["trial_id"])]
+    sweep = replace(RUN.sweep, design=design)
+    frame = estimate_frame(sweep, values, run_id="r", box="b")
+    ratios = comparisons(sweep, values)
+    return changed(info=info, sweep=sweep, trials=rows, measurements=values, estimates=frame, comparisons=ratios)
+
+
+WARM, BLOCK = int(RUN.trials["warmup"].sum()), int((RUN.trials["block"] == 1).sum())
+
+
+@pytest.mark.parametrize(
+    ("trials", "status", "shown"),
+    [
+        (0, "interrupted", "Stopped before the first counted block; no trial was ok. Resume it: mountlab resume 2026"),
+        (1, "interrupted", "Stopped before the first counted block; 1 warm-up trial was ok."),
+        (3, "interrupted", "Stopped before the first counted block; 3 warm-up trials were ok."),
+        (WARM + 1, "interrupted", "Stopped in the first counted block; 1 trial of it was run."),
+        (WARM + 2 * BLOCK, "interrupted", "Stopped after 2 of 8 blocks."),
+        (WARM + 2 * BLOCK + 1, "interrupted", "Stopped after 2 of 8 blocks."),
+        (WARM + 2 * BLOCK, "running", "This run is not finished: 2 of 8 blocks so far."),
+    ],
+)
+def test_a_run_that_was_stopped_says_how_far_it_came(trials: int, status: str, shown: str) -> None:
+    assert shown in repr(sections.question(stopped_after(trials, status)))
+
+
+def test_a_run_that_was_stopped_before_the_first_counted_block_has_no_ratio_and_no_table_of_such() -> None:
+    run = stopped_after(3)
+    text = " ".join(repr(part(run)) for part in (sections.question, sections.headline, sections.means, sections.tables))
+    assert "No answer yet: no counted trial has a figure." in text
+    assert "n/a" not in text
 
 
 def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
@@ -173,7 +204,7 @@ def test_the_overview_has_the_mean_and_the_ratio_of_every_file_system() -> None:
 
 
 def test_caveats_or_the_checks_that_passed() -> None:
-    assert "No caveats: 2 checks passed the directory of every trial was on its file system" in repr(
+    assert "No caveats: 2 checks passed The directory of every trial was on its file system" in repr(
         sections.caveats(synthetic_run(caveats=False))
     )
     told = repr(sections.caveats(RUN))
@@ -321,7 +352,7 @@ def test_parameters_are_the_yaml_that_was_resolved_beside_the_command_that_runs_
 def test_checks_that_could_not_look_are_named_with_the_reason() -> None:
     told = repr(sections.not_checked(changed(not_checked={"box-busy": "no such counters were kept"})))
     assert "1 check could not be made" in told
-    assert "box busy: no such counters were kept" in told
+    assert "Box busy : no such counters were kept" in told
     assert "Every check could be made." in repr(sections.not_checked(changed(not_checked={})))
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from mountlab.analysis import why as analysis
 from mountlab.analysis.why_frames import Why, frame_of
+from mountlab.core import numbers
 from mountlab.core.layers import layer_noun
 from mountlab.core.model import Workload
 from mountlab.report import html, sections
@@ -347,6 +348,16 @@ def test_the_section_says_what_it_shows_and_what_it_cannot_know() -> None:
     assert "a journal commit serves every operation that waits for it" in text
 
 
+def test_means_of_traced_trials_stand_beside_those_of_counted_ones() -> None:
+    run = run_of("ext4", "xfs")
+    splits = [split for split in analysis.splits(run.why, run.sweep) if split.statistic == "mean"]
+    traced = {split.filesystem: split.whole.mean for split in splits if split.operation == "sync"}
+    row = {"cell": "ext4/fsync", "metric": "sync_latency_mean", "label": "", "mean": 1.5e-3}
+    text = shown(replace(run, estimates=pd.DataFrame([row])))
+    of_ext4 = numbers.quantity(traced["ext4"], "s").replace("\u00a0", " ")
+    assert f"Mean sync latency under fsync: ext4 {of_ext4} (1.50 ms)." in text
+
+
 def test_a_percentile_of_too_few_operations_is_named_as_missing() -> None:
     run = run_of("ext4", "xfs", changes={("xfs", 2): {"operations": 412}})
     assert not any("p99" in each or "99th" in each for each in sentences(run))
@@ -370,7 +381,7 @@ def test_withheld_trials_and_sums_that_are_off_are_said_beside_the_figures() -> 
 
 def test_a_run_without_diagnostic_trials_says_in_one_line_how_to_get_them() -> None:
     page = sections.why(synthetic_run())
-    assert html.words_of(page) == "The run has no diagnostic trials: `mountlab explain RUN` adds them."
+    assert html.words_of(page) == "The run has no diagnostic trials: mountlab explain RUN adds them."
     assert page.startswith(html.NOTHING)
     for section in (sections.why_slowest, sections.why_processors, sections.why_asleep):
         assert "The run has no diagnostic trials" in html.words_of(section(synthetic_run()))

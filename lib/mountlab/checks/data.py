@@ -55,8 +55,9 @@ def _reduced(sweep: Sweep, facts: BoxFacts, held: dict[str, str]) -> Iterator[Do
     tools = list(dict.fromkeys(cell.workload.tool for cell, _ in cells if not in_memory(cell.filesystem)))
     if tools and facts.machine.virtual:
         yield Doubt.of_run(
-            f"{' and '.join(tools)} wrote data that compresses, such as zeros, on a virtual machine or a container: a "
-            f"virtual disk may compress it or not store it at all, and Mountlab cannot see that. {_ADVICE}",
+            f"the data that {' and '.join(tools)} wrote compresses, as zeros do, and the box is a virtual machine or a "
+            "container: its virtual disk may compress it or not store it at all, and Mountlab cannot see that. "
+            f"{_ADVICE}",
             severity="note",
         )
 

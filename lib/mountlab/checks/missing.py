@@ -9,6 +9,7 @@ from mountlab.checks.base import Check, Doubt, Evidence
 from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
+from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted
 from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
 from mountlab.tools import TOOLS
@@ -92,21 +93,24 @@ def few_ios(evidence: Evidence) -> Iterator[Doubt]:
             elif metric in _MAIN_PERCENTILES:
                 others.append(f"{cell.id}: {too_few(metric, ios)}")
     if others:
-        more = f" So it is with {counted(len(others) - 1, 'other')}." if len(others) > 1 else ""
+        count = len(others) - 1
+        more = f" {counted(count, 'other figure')} {'is' if count == 1 else 'are'} missing, too." if count else ""
         yield Doubt.of_run(f"{others[0]}{more} {_WHY_IOS}", severity="note")
 
 
 _PERCENTILES = tuple(PERCENT_OF)
 _MAIN_PERCENTILES = tuple(f"{side}_latency_{part}" for side in ("read", "write", "sync") for part in LATENCY_PARTS[1:])
 _WHY_IOS = (
-    f"A percentile needs {FEWEST_BEYOND} I/Os above it, and as many below it, in every trial of the cell: of fewer it "
-    "is the figure of a handful of them. It is missing, not zero."
+    f"A percentile needs {FEWEST_BEYOND} I/Os above it, and as many below it, in every trial of the cell: with fewer "
+    "it rests on a handful. It is missing, not zero."
 )
 
 
 def too_few(metric: str, ios: float) -> str:
-    """Say why a percentile is missing: 'read_latency_p99_9 is missing: a trial did 812 I/Os, and 10,000 are needed.'"""
-    return f"{metric} is missing: a trial did {ios:,.0f} I/Os, and {ios_needed(PERCENT_OF[metric]):,} are needed."
+    """Say why a percentile is missing: '99.9th-percentile read latency is missing: a trial did 812 I/Os, and 10,000 are
+    needed.'"""
+    needed = ios_needed(PERCENT_OF[metric])
+    return f"{metric_noun(metric)} is missing: a trial did {ios:,.0f} I/Os, and {needed:,} are needed."
 
 
 def fewest_ios(measurements: pd.DataFrame) -> dict[tuple[str, str], float]:

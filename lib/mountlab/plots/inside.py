@@ -119,7 +119,7 @@ def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
     for trial in trials:
         shares = {}  # the mean share of time in which they had something to do
         if points := trial.points.get("device_busy"):
-            shares["the device"] = _mean(points)
+            shares["the device"] = min(_mean(points), 1.0)  # the kernel may count the last tick of a window twice
         if {"user", "system"} <= trial.points.keys():
             shares["the processors"] = _mean(trial.points["user"]) + _mean(trial.points["system"])
         if shares:

@@ -19,7 +19,7 @@ from mountlab.analysis.trust import Grade
 from mountlab.core import numbers
 from mountlab.core.frames import pd
 from mountlab.core.groups import by_key
-from mountlab.core.text import visible
+from mountlab.core.text import capital, visible
 from mountlab.wording.caveats import SEVERITY_WORDS, CaveatGroup
 
 if TYPE_CHECKING:  # pages without plots need no Matplotlib
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # pages without plots need no Matplotlib
 
 _NOT_IN_ADDRESS = re.compile(r"[^\w.~,:;/()\[\]|*!$@=+-]+", re.ASCII)
 """What an address holds only as the hexadecimal figures of its bytes (RFC 3986), or would be stripped of."""
+_IN_BACKTICKS = re.compile(r"`([^`]+)`")
 _MOST_SUBJECTS = 6
 """A caveat about more cells than these lists them behind a summary."""
 
@@ -201,8 +202,14 @@ def joined(*parts: Text) -> Html:
 
 
 def paragraph(text: Text, *, kind: str = "") -> Html:
-    """Return a paragraph; `kind` is the name of its style."""
-    return Html('<p class="{}">{}</p>').format(kind, text) if kind else Html("<p>{}</p>").format(text)
+    """Return a paragraph; `kind` is the name of its style. What stands in backticks is code, as in items and notes."""
+    body = _with_code(text)
+    return Html('<p class="{}">{}</p>').format(kind, body) if kind else Html("<p>{}</p>").format(body)
+
+
+def _with_code(text: Text) -> Html:
+    """Return plain text with what stands in backticks as code; HTML as it is."""
+    return text if isinstance(text, Html) else Html(_IN_BACKTICKS.sub(r"<code>\1</code>", str(Html.escape(text))))
 
 
 NOTHING = '<p class="nothing">'
@@ -237,7 +244,7 @@ def code_block(text: str) -> Html:
 
 def items(texts: Iterable[Text]) -> Html:
     """Return a list with a bullet for each text."""
-    return Html("<ul>{}</ul>").format(Html().join(Html("<li>{}</li>").format(text) for text in texts))
+    return Html("<ul>{}</ul>").format(Html().join(Html("<li>{}</li>").format(_with_code(text)) for text in texts))
 
 
 def details(summary: Text, body: Text, *, printed: bool = False) -> Html:
@@ -307,7 +314,7 @@ def narrowed(body: Html, *, label: str) -> Html:
 
 def labelled(subject: Text, message: Text) -> Html:
     """Return a message after its subject: 'subject: message', or the message alone."""
-    return Html("<b>{}</b>: {}").format(subject, message) if subject else Html.escape(message)
+    return Html("<b>{}</b>: {}").format(subject, _with_code(message)) if subject else _with_code(message)
 
 
 def figure(title: str, drawing: Html, *, keys: Sequence[Html] = ()) -> Html:
@@ -401,14 +408,19 @@ def caveat_body(group: CaveatGroup) -> Html:
         rows = [Rows([[subject or "whole run", text] for subject, text in differing])]
         body = table(["Where", "Seen"], rows, caption=f"{group.heading}: what was seen in each")
         folded = details(f"All {len(differing)}", body) if len(differing) > _MOST_SUBJECTS else body
-        return joined(paragraph(labelled(first.subject, first.message)), folded)
+        return joined(_message(first.subject, first.message), folded)
     subjects = list(dict.fromkeys(caveat.subject for caveat in group.caveats if caveat.subject))
     if len(subjects) == 1:
-        return paragraph(labelled(subjects[0], first.message))
+        return _message(subjects[0], first.message)
     about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
     if len(subjects) > _MOST_SUBJECTS:
         about = details(f"All {len(subjects)}", items(subjects))
-    return joined(paragraph(first.message), about)
+    return joined(_message("", first.message), about)
+
+
+def _message(subject: str, message: str) -> Html:
+    is_word = re.match(r"[a-z]{2,} ", message)  # 'n = 3' and 'ext4/dd-write' keep their first letter
+    return paragraph(labelled(subject, capital(message) if is_word and not subject else message))
 
 
 def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:

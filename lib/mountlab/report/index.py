@@ -46,7 +46,9 @@ _LIST: Any = html.ENVIRONMENT.from_string(
 {%- if each.link %}<a href="{{ each.link }}">{{ each.title }}</a>{% else %}{{ each.title }}{% endif %}</p>
 {% if each.problem %}<p class="broken">Cannot be read: {{ each.problem }}</p>{% endif %}
 {% if each.sentence %}<p>{{ each.sentence }}</p>{% endif %}
-{% if each.next_step %}<p>No report yet: <code>{{ each.next_step }}</code></p>{% endif %}
+{% if each.next_step %}
+<p>{{ "To resume it" if each.page else "No report yet" }}: <code>{{ each.next_step }}</code></p>
+{% endif %}
 <p class="id">{% if each.kind != "run" %}{{ each.kind | capitalize }}: {% endif %}
 {%- if each.title != each.path %}{{ each.path }}{% endif %}</p></th>
 <td data-name="Box">{{ each.box }}</td>

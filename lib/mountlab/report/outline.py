@@ -11,7 +11,7 @@ from typing import Any
 from mountlab.report.html import NOTHING, on_page
 
 _HEADING = re.compile(r"###?\s+(.+)")
-_TAG = re.compile(r"<[^>]+>")
+_TAG, _CODE_TAG = re.compile(r"<[^>]+>"), re.compile(r"</?code>")
 _TOP = 2
 Cell = Mapping[str, Any]
 
@@ -69,4 +69,4 @@ def _nothing_in(part: Sequence[Cell]) -> str | None:
     empty = [text for text in htmls if text.startswith(NOTHING)]
     if not _title(part) or not htmls or len(empty) < len(htmls):
         return None
-    return " ".join(unescape(_TAG.sub("", text)).strip() for text in empty)
+    return " ".join(unescape(_TAG.sub("", _CODE_TAG.sub("`", text))).strip() for text in empty)

@@ -18,6 +18,7 @@ from mountlab.core.run_info import RunInfo
 from mountlab.wording.caveats import caveat_counts
 from mountlab.wording.verdicts import (
     comparison_sentence,
+    has_blocks,
     has_interval,
     nothing_compared,
     strongest_first,
@@ -59,7 +60,7 @@ class IndexEntry:
     page: str = ""
     """Name of the page in the directory; '' where there is none yet."""
     next_step: str = ""
-    """What makes the page, where there is none."""
+    """What makes the page, where there is none; of an interrupted run what resumes it."""
     problem: str = ""
     """Why it has no summary."""
 
@@ -121,6 +122,8 @@ def _sentence(parameters: Mapping[str, Any], comparisons: Sequence[Comparison], 
         return ""
     if not comparisons:
         return nothing_compared(parameters.get("baseline"), len(parameters.get("filesystems") or ()))
+    if not any(map(has_blocks, comparisons)):
+        return "No answer yet: no block has both sides of a ratio."
     design = parameters.get("design") or {}
     smallest = float(design.get("smallest_effect", Design.smallest_effect))
     sentence = comparison_sentence(strongest_first(comparisons)[0], smallest_effect=smallest)

@@ -92,8 +92,10 @@ def _of_run(path: Path, name: str, *, has_page: bool) -> IndexEntry:
     info = read_info(path)
     altered.refuse_altered(path, info)
     comparisons = _rows(path, "comparisons.csv")
-    verb = "resume" if comparisons is None and info.status != "complete" else "report"
-    page = {"page": PAGE} if has_page else {"next_step": f"mountlab {verb} {disk.path_text(path)}"}
+    page = {"page": PAGE} if has_page else {}
+    if info.status == "interrupted" or (info.status != "running" and not has_page):
+        verb = "resume" if info.status == "interrupted" else "report"
+        page["next_step"] = f"mountlab {verb} {disk.path_text(path)}"
     return entry_of_run(name, info, comparisons, _rows(path, "caveats.csv") or (), **page)
 
 

@@ -420,14 +420,20 @@ _SPOKEN: Mapping[Agreement, str] = {
 
 
 def agreement_sentence(agreements: Sequence[Agreement]) -> str:
-    """'Of 9 published results, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not measured.'"""
+    """'Of 9 published results that were measured, ours agrees with 6, contradicts 1 and is undecided for 2; 3 were not
+    measured.', 'Ours is undecided for the one published result that was measured.'"""
     counts = {spoken: agreements.count(agreement) for agreement, spoken in _SPOKEN.items()}
     measured, missing = sum(counts.values()), len(agreements) - sum(counts.values())
     parts = [f"{spoken} {count}" for spoken, count in counts.items() if count]
     absent = f"{missing} {'was' if missing == 1 else 'were'} not measured"
+    end = f"; {absent}." if missing else "."
     if not measured:
-        return f"Of {counted(len(agreements), 'published result')}, none was measured."
-    what = counted(measured, "published result")
-    return f"Of {what} that {'was' if measured == 1 else 'were'} measured, ours {listed(parts)}" + (
-        f"; {absent}." if missing else "."
-    )
+        return (
+            "The one published result was not measured."
+            if missing == 1
+            else f"None of {missing} published results was measured."
+        )
+    if measured == 1:
+        spoken = next(spoken for spoken, count in counts.items() if count)
+        return f"Ours {spoken} the one published result that was measured{end}"
+    return f"Of {counted(measured, 'published result')} that were measured, ours {listed(parts)}{end}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -22,6 +23,7 @@ from mountlab.tools.base import Manner
 
 NOT_RECORDED = "not recorded by the version that made this run"
 _NONE = "none"
+_LOOP = re.compile(r"\bloop\d+")
 OfSetup = Callable[[Setup], str | None]
 """One property of a setup; None where it was not recorded."""
 
@@ -73,10 +75,15 @@ def _variants(
     name: str, setups: Sequence[Setup], text_of: OfSetup, *, alike: Callable[[Setup], str] | None = None
 ) -> list[Sequence[Text]]:
     """Return a row for each thing that the mounts of a file system say, the first as it was said; `alike`: what makes
-    two of them the same."""
-    groups = by_key(
-        (alike(setup) if alike and text_of(setup) not in (None, _NONE) else text_of(setup), setup) for setup in setups
-    )
+    two of them the same, else their words with any loop device for another."""
+
+    def key(setup: Setup) -> str | None:
+        text = text_of(setup)
+        if text is None or text == _NONE:
+            return text
+        return alike(setup) if alike else _LOOP.sub("loop", text)
+
+    groups = by_key((key(setup), setup) for setup in setups)
     rows: list[Sequence[Text]] = []
     for group in groups.values():
         count, text = f"{len(group)} of {numbers.counted(len(setups), 'mount')}", text_of(group[0])

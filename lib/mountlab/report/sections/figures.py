@@ -42,7 +42,7 @@ _COMPLETIONS = ("read.clat_ns", "write.clat_ns", "sync.lat_ns")
 """The latencies that metrics are about; fio may keep others beside them."""
 _LOGGED = ("read_bandwidth", "write_bandwidth")
 _LATENCIES = ("read_latency_mean", "write_latency_mean")
-_NO_TRIAL = "No trial succeeded."
+_NO_TRIAL = "No counted trial has a figure."
 _NOT_ALIKE = "The trials of a search differ in their rate: they have no mean. See How much can it take?"
 
 

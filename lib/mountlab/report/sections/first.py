@@ -16,6 +16,7 @@ from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id, code_words, metric_heading, metric_noun
+from mountlab.core.text import capital
 from mountlab.core.units import Scale, scale_for
 from mountlab.outcome.consequences import SET_ASIDE
 from mountlab.report import html
@@ -24,15 +25,17 @@ from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.promises import promised_answer
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
+from mountlab.report.sentences.stopped import nothing_compared_yet, so_far
 from mountlab.report.sentences.trust import trust_lines
 from mountlab.report.sentences.why import answer_lines
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words
-from mountlab.wording.caveats import doubts_by_cell, grouped, no_caveats
+from mountlab.wording.caveats import CaveatGroup, doubts_by_cell, grouped, no_caveats
 
-MOST_COLUMNS, MOST_RATIOS = 3, 24
-"""File systems side by side in the table, and ratios in the picture, that a first screen has room for."""
+MOST_COLUMNS, MOST_RATIOS, MOST_OPEN = 3, 24, 3
+"""File systems side by side in the table, and ratios in the picture, that a first screen has room for; caveats that
+stand open."""
 
 
 def question(run: RunView) -> Html:
@@ -40,20 +43,19 @@ def question(run: RunView) -> Html:
     facts = run.info.facts
     disk = [text for text in (facts.storage.mount_root_source, facts.storage.mount_root_fstype) if text]
     on = "image files on" if any((fs.over or fs).image_bytes for fs in run.sweep.filesystems) else "disk"
-    moment, status = run.info.created_at, run.info.status
+    moment, progress = run.info.created_at, so_far(run)
     day = datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M %Z").strip() if moment else ""
     parts = [
         f"box {run.info.box_name or run.sweep.box}",
         f"kernel {facts.kernel.release}" if facts.kernel.release else "",
         f"{on} {disk[0]}{f' ({disk[1]})' if len(disk) > 1 else ''}" if disk else "",
         f"imported {day}, measured elsewhere" if run.sweep.imported else day,
-        _blocks(run),
+        _blocks(run) if run.info.status == "complete" else "",
         _duration(run),
     ]
     title = html.heading(" ".join(run.sweep.question.split()), level=1)
     line = html.paragraph(" · ".join(part for part in parts if part), kind="meta")
-    so_far = f"This run is {status}: what follows is from the trials so far."
-    return html.joined(title, line, html.paragraph(so_far, kind="alert warning") if status != "complete" else "")
+    return html.joined(title, line, html.paragraph(progress, kind="alert warning") if progress else "")
 
 
 def _duration(run: RunView) -> str:
@@ -88,6 +90,8 @@ def _beside_answer(run: RunView) -> Html:
 def _answer(run: RunView) -> Html:
     """Return the answer in a sentence, or a line for each capacity that was searched for; what makes the differences,
     where diagnostic trials say so; how far it can be trusted, and what to do next."""
+    if why := nothing_compared_yet(run):
+        return html.box("answer", html.paragraph(f"No answer yet: {why}.", kind="lead"))
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
     sentences = searched or [html.paragraph(answers.sentence(run), kind="lead")]
@@ -108,9 +112,10 @@ def _scope(run: RunView) -> Html | str:
 def _expected(run: RunView) -> Html | str:
     """Return what was expected beforehand; of what names a part of the question, whether it is so."""
     rows = []
-    for claim in answers.expectations(run):  # 'faster on tmpfs', or 'faster' of all that are compared
+    claims = [] if nothing_compared_yet(run) else answers.expectations(run)
+    for claim in claims:  # 'faster on tmpfs', or 'faster' of all that are compared
         on = f" on {claim.candidate}" if claim.candidate else ""
-        what = f"{_capital(claim.part)} {'the same' if claim.claim == 'same' else claim.claim}{on}"
+        what = f"{capital(claim.part)} {'the same' if claim.claim == 'same' else claim.claim}{on}"
         mark = f"({_CLAIM_MARKS[claim.state]})" if claim.doubtful else _CLAIM_MARKS[claim.state]
         rows.append(html.labelled(f"{mark} {what}", claim.text))
     says = f"Expected beforehand: {run.sweep.expectation}" if run.sweep.expectation else "Expected beforehand:"
@@ -124,17 +129,14 @@ def _expected(run: RunView) -> Html | str:
 _CLAIM_MARKS = {"confirmed": "✓", "contradicted": "✗", "open": "?", "not measured": "–"}
 
 
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 @frames.attach(frames.ratios)
 def headline(run: RunView) -> Html:
     """Return the answer above the means, beside the ratios as a picture (latency over load where a capacity was
     searched for) above what was expected."""
     searched = next(capacity_plots(run), None) if run.sweep.searches else None
     picture = html.plot(searched) if searched else _ratios(run)
-    return html.columns(html.joined(_answer(run), means(run)), html.joined(picture, _beside_answer(run)))
+    table = means(run) if len(run.estimates) or not nothing_compared_yet(run) else ""
+    return html.columns(html.joined(_answer(run), table), html.joined(picture, _beside_answer(run)))
 
 
 def overview(run: RunView) -> Html:
@@ -157,7 +159,8 @@ def means(run: RunView) -> Html:
             cell = run.sweep.combinations[name]
             what = f"{metric_noun(metric)} of {cell.filesystem.name} under {cell.workload.label}"
             without.append(f"No {what}: the tool gave none for {numbers.listed(labels)}.")
-    return html.joined(_overview_table(run), *(html.paragraph(text, kind="meta") for text in without))
+    table, notes = _overview_table(run), [html.paragraph(text, kind="meta") for text in without]
+    return html.joined(table, *notes) if table or notes else html.nothing("No counted trial has a figure.")
 
 
 def _ratios(run: RunView) -> Text:
@@ -166,7 +169,7 @@ def _ratios(run: RunView) -> Text:
     with_ratio = [comparison for comparison in answers.answering(run) if verdicts.effect(comparison) >= 0]
     comparisons = sorted(with_ratio, key=lambda comparison: -verdicts.effect(comparison))
     if not comparisons:
-        return html.paragraph("No ratio to plot.")
+        return "" if nothing_compared_yet(run) else html.paragraph("No ratio to plot.", kind="meta")
     rows, doubts = Counter(map(verdicts.workload_of, comparisons)), doubts_by_cell(run.caveats, run.sweep.own_metrics)
     parts = within(rows, MOST_RATIOS)
     drawn = []
@@ -188,7 +191,7 @@ def _overview_table(run: RunView) -> Html:
     many, which columns would not fit."""
     names = [name for name in names_of(run) if name in set(run.estimates["filesystem"])]
     if not names:
-        return html.paragraph("No trial succeeded.")
+        return html.joined()
     figures, noun = _RatiosByCell.of(run), STATISTICS[run.sweep.design.estimate].noun
     caption = f"{noun} of each cell{figures.legend}"
     if len(names) > MOST_COLUMNS:
@@ -321,29 +324,36 @@ def _absent(run: RunView, cell: str, impossible: Collection[str]) -> str:
 
 
 def caveats(run: RunView) -> Html:
-    """Return caveats, worst first: what weakens figures in boxes, notes as a list, behind a summary those on what the
-    sweep asked for; or that there is none. What was checked, and what could not be."""
-    passed = html.details(no_caveats(run.checks_passed), html.items(run.checks_passed))
+    """Return caveats, worst first: a few open, and all that are not to be used; the others behind a summary, and what
+    the sweep asked for behind another. Or that there is none. What was checked, and what could not be."""
+    names = html.paragraph(f"{capital(numbers.listed(list(map(code_words, run.checks_passed))))}.")
+    passed = html.details(no_caveats(run.checks_passed), names)
     if not run.caveats:
         return html.joined(html.box("caveat none", passed), not_checked(run))
     groups = grouped(run.caveats)
-    boxes = [html.caveat_box(group) for group in groups if group.severity != "note"]
     requested = [group for group in groups if group.severity == "note" and group.asked]
-    notes = [group for group in groups if group.severity == "note" and not group.asked]
-    count = f"{numbers.counted(len(requested), 'note')} on what the sweep asks for"
-    others = f"{numbers.counted(len(run.checks_passed), 'check')} passed"
+    others = [group for group in groups if group not in requested]
+    place = max(MOST_OPEN, sum(group.severity == "error" for group in others))
+    more, count = others[place:], f"{numbers.counted(len(requested), 'note')} on what the sweep asks for"
     return html.joined(
-        *boxes,
-        html.caveat_notes(notes) if notes else "",
+        _boxes_and_notes(others[:place]),
+        html.details(f"{numbers.counted(len(more), 'more caveat')}", _boxes_and_notes(more)) if more else "",
         html.details(count, html.caveat_notes(requested)) if requested else "",
-        html.details(others, html.items(run.checks_passed)),
+        html.details(f"{numbers.counted(len(run.checks_passed), 'check')} passed", names),
         not_checked(run),
     )
+
+
+def _boxes_and_notes(groups: Sequence[CaveatGroup]) -> Html:
+    """Return what weakens figures in boxes, and notes as a list."""
+    boxes = [html.caveat_box(group) for group in groups if group.severity != "note"]
+    notes = [group for group in groups if group.severity == "note"]
+    return html.joined(*boxes, html.caveat_notes(notes) if notes else "")
 
 
 def not_checked(run: RunView) -> Html:
     """Return the checks that could not look at this run, and why."""
     if not run.not_checked:
         return html.paragraph("Every check could be made.", kind="meta")
-    reasons = [f"{code_words(code)}: {why}" for code, why in run.not_checked.items()]
+    reasons = [html.labelled(capital(code_words(code)), why) for code, why in run.not_checked.items()]
     return html.details(f"{numbers.counted(len(reasons), 'check')} could not be made", html.items(reasons))

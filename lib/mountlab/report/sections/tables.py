@@ -39,7 +39,7 @@ def tables(run: RunView) -> Html:
     rest = html.joined(*(_metric_table(run, metric, beside) for metric in others))
     hidden = html.details(numbers.counted(len(others), "more metric"), rest) if others else ""
     if not metric_tables and not others:
-        return html.nothing("") if run.sweep.searches else html.paragraph("No trial succeeded.")
+        return html.nothing("" if run.sweep.searches else "No counted trial has a figure.")
     return html.joined(*metric_tables, hidden)
 
 
@@ -67,15 +67,16 @@ def _metric_table(run: RunView, metric: str, beside: _BesideMeans) -> Html:
     scale = scale_for(means[0].unit, max((abs(m.mean) for m in means if math.isfinite(m.mean)), default=1))
     noun = STATISTICS[run.sweep.design.estimate].noun
     figures = [_in_unit(name, scale.unit) for name in (noun, "Low", "High")]
-    ratio = f"Ratio to {run.sweep.baseline}" if run.sweep.baseline else "Ratio"
-    interval = Column("Interval", "interval")
-    head: Head = ["File system", *numeric(*figures, "n", "CV, %", ratio), interval, "Verdict", "Caveats"]
+    compared = any((metric, mean.label, mean.cell) in beside.ratios for mean in means)
+    ratio: Head = (*numeric(f"Ratio to {run.sweep.baseline}"), Column("Interval", "interval"), "Verdict")
+    head: Head = ["File system", *numeric(*figures, "n", "CV, %"), *(ratio if compared else ()), "Caveats"]
     rows: list[tuple[str, list[Text]]] = []
     for mean in means:
         texts = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
         doubts = ", ".join(map(names.code_words, beside.doubts.get(caveats.doubt_key(mean.cell, metric), ())))
         n, cv = phrases.trial_count(mean.n, mean.censored), numbers.number(mean.cv * 100, 1)
-        ratio_cells = _ratio_cells(run, mean, beside.ratios.get((metric, mean.label, mean.cell)))
+        comparison = beside.ratios.get((metric, mean.label, mean.cell))
+        ratio_cells = _ratio_cells(run, mean, comparison) if compared else ()
         name = beside.names.get(mean.filesystem, mean.filesystem)
         rows.append((mean.row, [name, texts.value, texts.low, texts.high, n, cv, *ratio_cells, doubts]))
     return html.grouped_table(head, rows, caption=_in_unit(names.metric_heading(metric), scale.unit))
@@ -132,8 +133,9 @@ def latency_ratios(run: RunView) -> Html | None:
     scope = f"these {apart} ratios together, apart from those of the answer"
     if apart < len(ratios):
         scope = f"{apart} of these ratios together; the others are of the answer, and hold together with all of it"
-    few = f"{numbers.MISSING}: a trial of either side has too few I/Os for the percentile"
-    note = f"Below 1 is faster. Verdicts and intervals hold for {scope}. {few}."
+    missing = any(len(by_percent) < len(percents) for by_percent in rows.values())
+    few = f" {numbers.MISSING}: a trial of either side has too few I/Os for the percentile." if missing else ""
+    note = f"Below 1 is faster. Verdicts and intervals hold for {scope}.{few}"
     return html.joined(html.paragraph(f"Latency percentiles. {summary}"), table, html.paragraph(note, kind="meta"))
 
 

@@ -165,7 +165,7 @@ def _of_metric(run: RunView, values: Values, metric: str) -> list[_Column]:
 
     def multiple(row: Mapping[Any, Any]) -> str:
         figure = figures.get(row["trial_id"])
-        return numbers.number(figure.multiple, 2) if figure else ""
+        return numbers.number(figure.multiple, 2) if figure and math.isfinite(figure.multiple) else ""
 
     return [_Column(noun, value, "number"), _Column(f"{numbers.TIMES} mean", multiple, "number")]
 

@@ -15,9 +15,11 @@ from mountlab.analysis.why import Cause, PartOfDifference, WorkFigure
 from mountlab.analysis.why_answer import answering
 from mountlab.analysis.why_details import ran_instead
 from mountlab.core import numbers
+from mountlab.core.frames import rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.layers import QUANTITIES, layer_noun
 from mountlab.core.names import cell_id, latency_noun
+from mountlab.core.text import capital
 from mountlab.core.units import scale_for
 from mountlab.plots import LayerBar, Plot
 from mountlab.report import html
@@ -55,7 +57,7 @@ def why(run: RunView) -> Html:
     instead = html.details("What ran while operations waited for a processor", html.joined(*waits)) if waits else ""
     return html.joined(
         _sentences(run, causes, figures),
-        html.joined(bars, folded),
+        html.joined(bars, folded, _traced_and_counted(run)),
         _shares(causes),
         _work(run, figures),
         instead,
@@ -101,6 +103,22 @@ def layer_plots(run: RunView) -> Iterator[Plot]:
 
 def _main_operations(run: RunView, workload: str) -> set[str]:
     return causes_of.main_operations(run.why, {cell.id for cell in run.sweep.cells if cell.workload.label == workload})
+
+
+def _traced_and_counted(run: RunView) -> Text:
+    """Return the mean latencies of this part beside those of the counted trials, which the tables of results have."""
+    rows = run.estimates[run.estimates["label"].fillna("") == ""]
+    counted = {(cell, metric): mean for cell, metric, mean in rows_of(rows, "cell", "metric", "mean")}
+    texts: dict[str, list[str]] = {}
+    for split in causes_of.splits(run.why, run.sweep):
+        mean = counted.get((cell_id(split.filesystem, split.workload_label), f"{split.operation}_latency_mean"))
+        if split.statistic == "mean" and mean:
+            traced, untraced = (numbers.quantity(seconds, "s") for seconds in (split.whole.mean, mean))
+            noun = f"{latency_noun(split.operation, 'mean')} under {split.workload_label}"
+            texts.setdefault(noun, []).append(f"{split.filesystem} {traced} ({untraced})")
+    lines = [f"{noun}: {', '.join(sides)}" for noun, sides in texts.items()]
+    about = "Latencies here are those of the traced trials; in brackets those of the counted ones, as in the results. "
+    return html.paragraph(f"{about}{capital('; '.join(lines))}.", kind="meta") if lines else ""
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from mountlab.analysis.run_order import Trend, trend_of
 from mountlab.analysis.run_view import RunView
 from mountlab.core.names import code_words
 from mountlab.core.numbers import first_few, ratio_figures
+from mountlab.core.text import capital
 from mountlab.wording.caveats import grouped
 
 _CODES, _MOST_NAMED = ("drift", "step", "burst-credits"), 3
@@ -19,7 +20,7 @@ def run_order_sentences(run: RunView) -> Iterator[str]:
     groups = grouped(caveat for caveat in run.caveats if caveat.code in _CODES)
     of_run = [group for group in groups if group.caveats[0].scope == "run"]
     if of_run:
-        yield from (f"{text[0].upper()}{text[1:]}." for text in (group.first_sentence for group in of_run))
+        yield from (f"{capital(group.first_sentence)}." for group in of_run)
     elif trend := trend_of(run):
         yield trend_sentence(trend, run.sweep.design.smallest_effect)
     for group in (group for group in groups if group not in of_run):
