@@ -131,6 +131,13 @@ def test_one_message_is_said_once_for_many_cells() -> None:
     assert "ext4/a, ext4/b" in html.caveat_box(few)
 
 
+def test_of_two_messages_about_many_cells_each_stands_once_with_its_cells() -> None:
+    members = [caveat(f"ext4/w{i}", "n = 3: too few." if i < 3 else "n = 4: too few.") for i in range(5)]
+    words = html.words_of(html.caveat_box(caveats.CaveatGroup("too-few", "warning", tuple(members))))
+    assert "n = 3: too few. ext4/w0, ext4/w1, ext4/w2 n = 4: too few. ext4/w3, ext4/w4" in words
+    assert "what was seen in each" not in words
+
+
 def test_messages_that_differ_are_all_there() -> None:
     group = caveats.CaveatGroup(
         "noisy", "error", (caveat("a", "by 12 %"), caveat("b", "by 20 %"), caveat("c", "by 11 %"))

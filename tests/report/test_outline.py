@@ -69,6 +69,12 @@ def test_a_part_within_another_leaves_alone_and_its_place_stays() -> None:
     assert told == ["## Results", "part(run)", "### One", "part(run)", left_out]
 
 
+def test_a_bare_heading_leaves_with_the_last_part_in_it() -> None:
+    bare, inside = new_markdown_cell("## Results"), new_markdown_cell("### One")
+    assert sources(bare, inside, shown(SOME)) == ["## Results", "### One", "part(run)"]
+    assert sources(bare, inside, shown(html.nothing(""))) == []
+
+
 def test_the_report_answers_first_and_ends_with_the_appendix() -> None:
     notebook = nbformat.read(execute.NOTEBOOK, as_version=4)
     sources = [cell.source.splitlines()[0] for cell in notebook.cells if cell.source]

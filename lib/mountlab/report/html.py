@@ -28,8 +28,9 @@ if TYPE_CHECKING:  # pages without plots need no Matplotlib
 _NOT_IN_ADDRESS = re.compile(r"[^\w.~,:;/()\[\]|*!$@=+-]+", re.ASCII)
 """What an address holds only as the hexadecimal figures of its bytes (RFC 3986), or would be stripped of."""
 _IN_BACKTICKS = re.compile(r"`([^`]+)`")
-_MOST_SUBJECTS = 6
-"""A caveat about more cells than these lists them behind a summary."""
+_MOST_SUBJECTS, _MOST_MESSAGES = 6, 2
+"""A caveat about more cells than these lists them behind a summary; of no more messages than these, each stands with
+its cells."""
 
 _RULES = (
     ".caveat{max-width:48rem;margin:.5rem 0;padding:.25rem .875rem;background:var(--jp-layout-color2);"
@@ -403,19 +404,27 @@ def caveat_body(group: CaveatGroup) -> Html:
     """Return what the caveats of one code say: the message once, and what differs from subject to subject as a
     table."""
     first = group.caveats[0]
-    if len({caveat.message for caveat in group.caveats}) > 1:
+    messages = by_key((caveat.message, caveat.subject) for caveat in group.caveats)
+    if 1 < len(messages) <= _MOST_MESSAGES < len(group.caveats):
+        return joined(*(_said_of(message, subjects) for message, subjects in messages.items()))
+    if len(messages) > 1:
         differing = group.differing
         rows = [Rows([[subject or "whole run", text] for subject, text in differing])]
         body = table(["Where", "Seen"], rows, caption=f"{group.heading}: what was seen in each")
         folded = details(f"All {len(differing)}", body) if len(differing) > _MOST_SUBJECTS else body
         return joined(_message(first.subject, first.message), folded)
-    subjects = list(dict.fromkeys(caveat.subject for caveat in group.caveats if caveat.subject))
+    return _said_of(first.message, [caveat.subject for caveat in group.caveats])
+
+
+def _said_of(message: str, about_each: Iterable[str]) -> Html:
+    """Return a message, and whom it is about."""
+    subjects = list(dict.fromkeys(filter(None, about_each)))
     if len(subjects) == 1:
-        return _message(subjects[0], first.message)
+        return _message(subjects[0], message)
     about: Text = paragraph(", ".join(subjects), kind="subjects") if subjects else ""
     if len(subjects) > _MOST_SUBJECTS:
         about = details(f"All {len(subjects)}", items(subjects))
-    return joined(_message("", first.message), about)
+    return joined(_message("", message), about)
 
 
 def _message(subject: str, message: str) -> Html:

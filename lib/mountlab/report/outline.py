@@ -22,6 +22,7 @@ def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
     """
     parts = _parts(notebook.cells)
     reasons = {at: _nothing_in(part) for at, part in enumerate(parts)}
+    reasons |= {at: "" for at, part in enumerate(parts[:-1]) if _is_bare(part) and _level(parts[at + 1]) > _TOP}
     empty = {at: text for at, text in reasons.items() if text is not None and not _holds_others(at, parts, reasons)}
     removed = [f"- {_title(parts[at])}: {text}" for at, text in empty.items() if text]
     cells = [cell for at, part in enumerate(parts) if at not in empty for cell in part]
@@ -49,6 +50,11 @@ def _holds_others(at: int, parts: Sequence[Sequence[Cell]], reasons: Mapping[int
         return False
     within = takewhile(lambda place: _level(parts[place]) > _TOP, range(at + 1, len(parts)))
     return any(reasons[place] is None for place in within)
+
+
+def _is_bare(part: Sequence[Cell]) -> bool:
+    """Return whether a part is a heading of level 2 alone."""
+    return len(part) == 1 and _level(part) == _TOP and "\n" not in part[0]["source"].strip()
 
 
 def _level(part: Sequence[Cell]) -> int:

@@ -220,7 +220,7 @@ class _RatiosByCell:
     @property
     def legend(self) -> str:
         """What the signs beside the ratios mean, of those that occur."""
-        if not self.ratios:
+        if not any(map(verdicts.has_interval, self.ratios.values())):
             return ""
         present = {comparison.verdict for comparison in self.ratios.values() if verdicts.has_interval(comparison)}
         signs = [sign for verdict, sign in verdicts.SIGNS.items() if verdict in present]

@@ -19,7 +19,8 @@ _MOST_REASONS = 3
 def trust_lines(run: RunView) -> list[tuple[str, str]]:
     """Return how far the answer of a run can be trusted, and what to do next, each below its name."""
     trust = trust_of(run)
-    steps = next_steps(trust, answering(run), run.info.seconds)
+    stopped = run.info.status == "interrupted"
+    steps = "Resume the run." if stopped else next_steps(trust, answering(run), run.info.seconds)
     lines = [(f"Trust: {trust.grade}", trust_sentence(trust, run.checks_passed))]
     return [*lines, ("Next", steps)] if steps else lines
 
