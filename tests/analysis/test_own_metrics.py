@@ -23,7 +23,7 @@ from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Comparison
 from mountlab.core.metrics import METRICS, Metric, known_metric
 from mountlab.core.model import Measurement, Sweep, Trial
-from mountlab.report.export import Pivot
+from mountlab.publish.export import Pivot
 from mountlab.results.entries import comparison_of
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.own_metrics import defined

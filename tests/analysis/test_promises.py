@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.inside import Inside
-from mountlab.analysis.promises import ABOVE, above_text, judged_promises, promise_lines, promise_text, state_of
+from mountlab.analysis.promises import (
+    ABOVE,
+    above_text,
+    answer_sentence,
+    judged_promises,
+    promise_lines,
+    promise_text,
+    state_of,
+)
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat
 from mountlab.core.metrics import METRICS
@@ -235,6 +243,18 @@ def test_the_first_screen_names_the_worst_of_the_workloads() -> None:
     assert [line.state for line in promise_lines(mixed)] == ["broken", "kept"]
     assert promise_lines(mixed)[0].text == "broken, 2\u202f000 [1\u202f994, 2\u202f006] under other, doubtful: noisy."
     assert promise_lines(run)[0].text.endswith("under random-read; 1 more workload asked it.")
+
+
+@every_row(
+    ("promises", "sentence"),
+    [
+        ([IOPS], "The promise was broken."),
+        ([IOPS, LATENCY], "Of 2 promises, 1 was broken and 1 was not asked."),
+        ([KEPT, replace(KEPT, value=1950.0), UNDECIDED], "Of 3 promises, 1 was undecided and 2 were kept."),
+    ],
+)
+def test_where_nothing_is_compared_the_answer_counts_the_promises(promises: list[Promise], sentence: str) -> None:
+    assert answer_sentence(replace(run_of(*promises), comparisons=[])) == sentence
 
 
 def test_without_promises_nothing_is_said() -> None:

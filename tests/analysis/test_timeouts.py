@@ -20,9 +20,9 @@ from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.analysis.time_limits import censored_blocks
 from mountlab.core.findings import Comparison
 from mountlab.core.model import Trial
+from mountlab.publish.export import Pivot, export_files, paper_files
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import sections
-from mountlab.report.export import Pivot, export_files, paper_files
 from mountlab.report.sections.figures import shape
 from mountlab.report.sentences.history import sentences
 from mountlab.report.terminal import answer_text

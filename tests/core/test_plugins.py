@@ -21,7 +21,7 @@ from mountlab.core.model import Place, Workload
 from mountlab.filesystems import FAMILIES
 from mountlab.outcome.consequences import CellEnds, consequence_of
 from mountlab.outcome.judging import ScriptExit, judge
-from mountlab.report import figure_files as figures_of_reports
+from mountlab.publish import figure_files as figures_of_reports
 from mountlab.report import sections
 from mountlab.report.sections.figures import PLOTS
 from mountlab.sweep.feasible import all_programs

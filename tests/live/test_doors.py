@@ -20,7 +20,7 @@ from mountlab.box.embedded.loopback import private_sshd
 from mountlab.box.ssh import Endpoint, connect
 from mountlab.core.errors import BoxError
 from mountlab.core.model import Box
-from mountlab.report import export
+from mountlab.publish import export
 from mountlab.results import paths, store, tables
 from ownbox import output_root
 from paramiko import Ed25519Key, Transport

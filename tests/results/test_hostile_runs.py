@@ -26,8 +26,8 @@ from mountlab.batch.batch_file import parse_batch
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError, ParameterError, StoreError
 from mountlab.core.model import Box, ScratchDevice
-from mountlab.publish import reproduce
-from mountlab.report import execute, export
+from mountlab.publish import export, reproduce
+from mountlab.report import execute
 from mountlab.report.kernels import Kernels
 from mountlab.results import store
 from mountlab.results.imported import import_patterns

@@ -16,7 +16,8 @@ from mountlab.__main__ import main
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError, StoreError
 from mountlab.plots import Plot
-from mountlab.report import execute, figure_files
+from mountlab.publish import figure_files
+from mountlab.report import execute
 from mountlab.report.sections import answer, box, question, reproduce, trials, versions
 from mountlab.results import paths, run_file, store
 from mountlab.results.import_file import Layout, blocks, layout, natural, read_import

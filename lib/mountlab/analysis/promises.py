@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Literal
 
+from mountlab.analysis.answers import answering, sentence
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.run_view import RunView
 from mountlab.checks.asked import part_of, streams
@@ -142,6 +143,18 @@ def promise_lines(run: RunView) -> list[PromiseLine]:
     """Return a line for each promise, under the workload that decides the most: where one breaks it, under that."""
     rows = by_key(((row.filesystem, row.promise), row) for row in judged_promises(run))
     return [_line(sorted(group, key=lambda row: _FIRST.index(row.state))) for group in rows.values()]
+
+
+def answer_sentence(run: RunView) -> str:
+    """Return the answer of a run in a sentence: where nothing is compared, how often promises were kept."""
+    states = [line.state for line in promise_lines(run)] if not answering(run) else []
+    if not states:
+        return sentence(run)
+    if len(states) == 1:
+        return f"The promise was {states[0]}."
+    counts = {state: states.count(state) for state in _FIRST}
+    tally = [f"{count} {'was' if count == 1 else 'were'} {state}" for state, count in counts.items() if count]
+    return f"Of {len(states)} promises, {listed(tally)}."
 
 
 def _line(rows: Sequence[JudgedPromise]) -> PromiseLine:

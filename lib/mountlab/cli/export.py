@@ -42,7 +42,7 @@ def _export(arguments: Arguments) -> int:
 
 
 def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
-    from mountlab.report import export, paper, perfetto
+    from mountlab.publish import export, paper, perfetto
     from mountlab.results import tables
 
     if arguments.width_cm is not None:
@@ -56,7 +56,7 @@ def _tables(run: Run, arguments: Arguments) -> dict[str, bytes]:
 
 
 def _figures(run: Run, arguments: Arguments) -> dict[str, bytes]:
-    from mountlab.report import figure_files
+    from mountlab.publish import figure_files
 
     if arguments.pivot or arguments.metric or arguments.unit:
         raise ParameterError("--pivot, --metric and --unit are for tables", where="export", got="--figures")

@@ -9,10 +9,10 @@ from mountlab.core.checksums import MANIFEST
 from mountlab.core.text import lines_of
 from mountlab.publish.bundle import Bundle, BundleCheck, PublishedRun
 from mountlab.publish.crate import SPDX, description
+from mountlab.publish.paper import markdown_text
 from mountlab.report import html
 from mountlab.report.html import Html, Text
 from mountlab.report.page import page
-from mountlab.report.paper import markdown_text
 
 _FILES = {
     "report.html": "report", "notebooks/20_report.ipynb": "executed notebook", "estimates.csv": "estimates",

@@ -1,4 +1,4 @@
-"""Pages and sentences: report.html, the index, exports and tables for papers."""
+"""Pages and sentences: report.html, and the index."""
 
 import lazy_loader
 

@@ -194,7 +194,9 @@ def _made(macro: str, *arguments: object) -> Html:
 
 def words_of(text: Text) -> str:
     """Plain words: the tags taken out of HTML, text as it is."""
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text)).split()) if isinstance(text, Markup) else text
+    if not isinstance(text, Markup):
+        return text
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", re.sub(r"</?code>", "", text))).split())
 
 
 def joined(*parts: Text) -> Html:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mountlab.analysis import answers, load_curve
+from mountlab.analysis import load_curve
 from mountlab.analysis.load_curve import CellSearch
-from mountlab.analysis.promises import promise_lines
+from mountlab.analysis.promises import answer_sentence, promise_lines
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import stated_facts
 from mountlab.core.findings import Caveat, Comparison
@@ -31,7 +31,7 @@ def run_answer(run: RunView) -> str:
     differing = stated_facts.differing(options)
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
     behind += map(str, promise_lines(run))
-    first = [*([] if searches else [answers.sentence(run)]), *(f"{name}. {text}" for name, text in trust_lines(run))]
+    first = [*([] if searches else [answer_sentence(run)]), *(f"{name}. {text}" for name, text in trust_lines(run))]
     return answer_text(
         run.sweep, run.comparisons, run.caveats, first=first, searches=searches, behind=behind, differing=differing
     )

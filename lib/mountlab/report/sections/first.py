@@ -10,6 +10,7 @@ from datetime import datetime
 
 from mountlab import plots
 from mountlab.analysis import answers, load_curve
+from mountlab.analysis.promises import answer_sentence
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import trust_of
 from mountlab.core import numbers
@@ -33,6 +34,8 @@ from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words
 from mountlab.wording.caveats import CaveatGroup, doubts_by_cell, grouped, no_caveats
 
+_LEAST_IN_UNIT = 0.1
+"""A figure that is smaller in the common unit has a unit of its own."""
 MOST_COLUMNS, MOST_RATIOS, MOST_OPEN = 3, 24, 3
 """File systems side by side in the table, and ratios in the picture, that a first screen has room for; caveats that
 stand open."""
@@ -94,7 +97,7 @@ def _answer(run: RunView) -> Html:
         return html.box("answer", html.paragraph(f"No answer yet: {why}.", kind="lead"))
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
-    sentences = searched or [html.paragraph(answers.sentence(run), kind="lead")]
+    sentences = searched or [html.paragraph(answer_sentence(run), kind="lead")]
     (label, reasons), *next_step = trust_lines(run)
     lines = [html.trust_alert(trust_of(run).grade, label, reasons)]
     lines += [html.paragraph(html.labelled(*line)) for line in next_step]
@@ -279,25 +282,32 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str], figures: _Rati
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
     keys, no_row = swatches(run), {*_impossible(run), *_labels_missing(run, metric)}
     for row, members in rows_of(means).items():
-        by_name, scale = {m.filesystem: m for m in members}, _scale(members)
+        by_name, scales = {m.filesystem: m for m in members}, _scales(members)
         rows: list[list[Text]] = []
         for name in names:
             mean, cell = by_name.get(name), cell_id(name, members[0].workload_label)
             if mean is None and cell in no_row:
                 continue
             label = html.stacked(keys[name], "baseline") if name == run.sweep.baseline else keys[name]
-            value = _mean_text(mean, scale) if mean else _absent(run, cell, no_row)
+            value = _mean_text(mean, scales[name]) if mean else _absent(run, cell, no_row)
             rows.append([label, value, figures.below(mean, metric) if mean else ""])
-        yield Rows(rows, f"{row}: {metric_noun(metric)}, {scale.unit}")
+        yield Rows(rows, f"{row}: {metric_noun(metric)}")
 
 
 def _mean_text(mean: Mean, scale: Scale) -> str:
-    return numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor).value
+    """'67.2 MB/s', '2 880/s'."""
+    if mean.unit == "1/s":
+        return f"{numbers.count_figures(mean.mean, mean.low, mean.high).value}/s"
+    figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
+    return f"{figures.value} {scale.unit}".strip()
 
 
-def _scale(means: Sequence[Mean]) -> Scale:
-    sizes = [abs(m.mean) for m in means if math.isfinite(m.mean)]
-    return scale_for(means[0].unit, max(sizes, default=1)) if means else scale_for("", 1)
+def _scales(means: Sequence[Mean]) -> dict[str, Scale]:
+    """Return file system to the unit of its mean: one for all, or where they differ too much each its own."""
+    sizes = {mean.filesystem: abs(mean.mean) for mean in means if math.isfinite(mean.mean)}
+    common = scale_for(means[0].unit, max(sizes.values(), default=1))
+    alike = min(sizes.values(), default=1) >= _LEAST_IN_UNIT * common.factor
+    return {mean.filesystem: common if alike else scale_for(mean.unit, sizes.get(mean.filesystem, 1)) for mean in means}
 
 
 def _overview_group(run: RunView, metric: str, names: Sequence[str], figures: _RatiosByCell) -> Rows:
@@ -305,11 +315,11 @@ def _overview_group(run: RunView, metric: str, names: Sequence[str], figures: _R
     means = [m for m in means_of(run, metric) if metric in run.answer_metrics.get(m.workload_label, ())]
     impossible, rows = _impossible(run), []
     for label, members in rows_of(means).items():
-        by_name, scale = {m.filesystem: m for m in members}, _scale(members)
-        row: list[Text] = [html.stacked(label, scale.unit)]
+        by_name, scales = {m.filesystem: m for m in members}, _scales(members)
+        row: list[Text] = [label]
         for name in names:
             if mean := by_name.get(name):
-                row.append(html.stacked(_mean_text(mean, scale), figures.below(mean, metric)))
+                row.append(html.stacked(_mean_text(mean, scales[name]), figures.below(mean, metric)))
             else:
                 row.append(_absent(run, cell_id(name, members[0].workload_label), impossible))
         rows.append(row)

@@ -44,7 +44,8 @@ def _reason_text(reason: Reason, cells: int) -> str:
     name = f"do not use, {code_words(reason.code)}" if reason.error else code_words(reason.code)
     if not reason.cells:
         return f"{name} in the whole run"
-    return f"{name} in {f'all {cells} cells' if reason.cells == cells > 1 else f'{reason.cells} of {cells} cells'}"
+    whole = {1: "the only cell", 2: "both cells"}.get(cells, f"all {cells} cells")
+    return f"{name} in {whole if reason.cells == cells else f'{reason.cells} of {cells} cells'}"
 
 
 def next_steps(trust: Trust, comparisons: Iterable[Comparison], seconds: float | None) -> str:

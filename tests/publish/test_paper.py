@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 from mountlab.__main__ import PIPE_CLOSED, main
 from mountlab.core.errors import InputError
-from mountlab.report import paper
-from mountlab.report.export import Pivot, export_files, paper_files
-from mountlab.report.figure_files import figure_files
-from mountlab.report.paper import PaperTable, estimate_tables, latex, latex_text, markdown, markdown_text, mean_text
+from mountlab.publish import paper
+from mountlab.publish.export import Pivot, export_files, paper_files
+from mountlab.publish.figure_files import figure_files
+from mountlab.publish.paper import PaperTable, estimate_tables, latex, latex_text, markdown, markdown_text, mean_text
 from mountlab.results.store import load_run
 from results.test_store import written
 from rows import every_row

@@ -26,7 +26,7 @@ from mountlab.core.names import metric_noun
 from mountlab.core.options import unknown_key
 from mountlab.core.text import visible
 from mountlab.core.units import base_unit
-from mountlab.report import paper
+from mountlab.publish import paper
 from mountlab.results.tables import plain_csv
 
 Tables = Mapping[str, pd.DataFrame]

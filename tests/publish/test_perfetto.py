@@ -7,7 +7,7 @@ import json
 import pytest
 from mountlab.analysis.why_frames import Why
 from mountlab.core.errors import StoreError
-from mountlab.report.perfetto import FILE, perfetto_files
+from mountlab.publish.perfetto import FILE, perfetto_files
 from simulated_why import simulated_why, sweep_of
 
 

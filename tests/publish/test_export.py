@@ -15,7 +15,7 @@ import yaml
 from mountlab.__main__ import main
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Sweep
-from mountlab.report.export import FORMATS, Pivot, export_files, workbook
+from mountlab.publish.export import FORMATS, Pivot, export_files, workbook
 from mountlab.results.store import load_run
 from mountlab.results.tables import tables
 from mountlab.sweep.sweep_file import resolve
