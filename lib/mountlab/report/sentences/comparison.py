@@ -29,7 +29,7 @@ from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, lines_of
 from mountlab.report.sentences.trust import next_steps, trust_sentence
 from mountlab.wording import verdicts
-from mountlab.wording.caveats import doubts_by_cell, grouped
+from mountlab.wording.caveats import caveat_counts, doubts_by_cell, grouped
 
 Varying = TypeVar("Varying", CellOverRuns, RatioOverBoxes)
 """What may differ from run to run by more than its trials explain."""
@@ -439,6 +439,20 @@ def _figure_lines(comparison: RunComparison) -> list[str]:
 
 
 # ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def entry(comparison: RunComparison) -> dict[str, object]:
+    """Return what the index of results shows of the page. Its date is that of the newest run, so that it is the same
+    when made again."""
+    return {
+        "kind": "comparison",
+        "title": title(comparison),
+        "page": "report.html",
+        "verdict": sentences(comparison)[0],
+        "created_at": max(run.info.created_at for run in comparison.runs),
+        "caveats": caveat_counts((caveat.severity, caveat.code) for caveat in comparison.caveats),
+        "runs": [run.info.run_id for run in comparison.runs],
+    }
 
 
 def comparison_json(comparison: RunComparison) -> dict[str, object]:

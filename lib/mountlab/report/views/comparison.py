@@ -23,7 +23,7 @@ from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections import frames
 from mountlab.report.sentences import comparison as text
 from mountlab.wording import verdicts as words
-from mountlab.wording.caveats import caveat_counts, doubt_key, doubts_by_cell, grouped
+from mountlab.wording.caveats import doubt_key, doubts_by_cell, grouped
 
 Row = TypeVar("Row", CellOverRuns, CellRatio)
 _IN_EACH_RUN = (
@@ -54,20 +54,6 @@ _SPREADS = (
 
 _MOST_TITLES = 6
 """Runs that the heading names."""
-
-
-def entry(comparison: RunComparison) -> dict[str, object]:
-    """Return what the index of results shows of the page. Its date is that of the newest run, so that it is the same
-    when made again."""
-    return {
-        "kind": "comparison",
-        "title": text.title(comparison),
-        "page": "report.html",
-        "verdict": text.sentences(comparison)[0],
-        "created_at": max(run.info.created_at for run in comparison.runs),
-        "caveats": caveat_counts((caveat.severity, caveat.code) for caveat in comparison.caveats),
-        "runs": [run.info.run_id for run in comparison.runs],
-    }
 
 
 def heading(comparison: RunComparison) -> Html:
