@@ -66,15 +66,15 @@ def test_the_verdict_counts_items_and_published_results() -> None:
     [
         ((), "Both items finished."),
         (("", ""), "Both items finished; both can be cited."),
-        (("x", "y"), "Both items finished; neither can be cited. a: x. b: y."),
-        (("x", "x"), "Both items finished; neither can be cited. a, b: x."),
+        (("x", "y"), "Both items finished; neither can be cited. a: X. b: Y."),
+        (("x", "x"), "Both items finished; neither can be cited. a, b: X."),
         (("", "", ""), "All 3 items finished; all 3 can be cited."),
-        (("x", "", "y"), "All 3 items finished; 1 of 3 can be cited. a: x. c: y."),
+        (("x", "", "y"), "All 3 items finished; 1 of 3 can be cited. a: X. c: Y."),
         (
             ("v", "w", "x", "y"),
-            "All 4 items finished; none of 4 can be cited. a: v. b: w. c: x. The table has the other reasons.",
+            "All 4 items finished; none of 4 can be cited. a: V. b: W. c: X. The table has the other reasons.",
         ),
-        (("x",) * 5, "All 5 items finished; none of 5 can be cited. a, b, c and 2 more: x."),
+        (("x",) * 5, "All 5 items finished; none of 5 can be cited. a, b, c and 2 more: X."),
     ],
 )
 def test_the_verdict_says_which_answers_can_be_cited_and_why_others_cannot(reasons: Sequence[str], says: str) -> None:
@@ -98,8 +98,8 @@ def test_an_answer_with_an_error_or_without_a_verdict_cannot_be_cited() -> None:
     doubtful = result_of(replace(run, caveats=noisy))
     assert re.fullmatch(r"low trust \(noisy in all \d+ cells\)", doubtful.not_citable)
     shown = Page(batch_view.answer(view(results={"01-a": doubtful}))).words
-    assert f"a: {doubtful.not_citable}." in shown
-    assert f"Next, a: {doubtful.next_step}" in shown
+    assert f"a: L{doubtful.not_citable[1:]}." in shown
+    assert f"Next for a: {doubtful.next_step}" in shown
 
 
 def test_the_summary_tells_what_failed_and_why_and_where_its_notebook_is() -> None:

@@ -18,7 +18,7 @@ from mountlab.core.errors import in_one_line
 from mountlab.core.findings import PublishedFigure, Severity
 from mountlab.core.groups import by_key
 from mountlab.core.names import workload_label
-from mountlab.core.text import aligned, lines_of
+from mountlab.core.text import aligned, capital, lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.report.sentences import capacity
@@ -184,17 +184,18 @@ def summary_text(view: BatchView) -> str:
     return lines_of(lines)
 
 
-def sentences(view: BatchView) -> list[str]:
+def lines(view: BatchView) -> list[tuple[str, str]]:
     """Return what became of the items and which answers can be cited, why others cannot, and how ours stand to what was
-    published: 'Both items finished; neither can be cited.', 'tour on local: 1 cell not to be used.'"""
+    published, each below what it is about: ('', 'Both items finished; 1 of 2 can be cited.'), ('tour on local', '1 cell
+    not to be used.')."""
     agreements = [row.agreement for item in view.batch.items for row in _published_of(view, item)]
-    published = [verdicts.agreement_sentence(agreements)] if agreements else []
-    return [f"{_finished(view)}{_citable(view)}.", *_not_citable(view), *published]
+    published = [("", verdicts.agreement_sentence(agreements))] if agreements else []
+    return [("", f"{_finished(view)}{_citable(view)}."), *_not_citable(view), *published]
 
 
 def verdict(view: BatchView) -> str:
-    """Return the sentences in a line."""
-    return " ".join(sentences(view))
+    """Return the same in one line."""
+    return " ".join(f"{name}: {text}" if name else text for name, text in lines(view))
 
 
 def _finished(view: BatchView) -> str:
@@ -220,12 +221,12 @@ def _citable(view: BatchView) -> str:
     return f"; {none if bad else every} be cited"
 
 
-def _not_citable(view: BatchView) -> list[str]:
-    """'tour on local: 1 cell not to be used.', a sentence for each reason."""
+def _not_citable(view: BatchView) -> list[tuple[str, str]]:
+    """Return each reason below the items that it holds for."""
     results = ((item.label, view.results[item.id]) for item in view.batch.items if item.id in view.results)
     reasons = by_key((result.not_citable, label) for label, result in results if result.not_citable)
-    parts = [f"{numbers.first_few(names, _MOST_NAMED)}: {why}." for why, names in reasons.items()]
-    return [*parts[:_MOST_NAMED], *(["The table has the other reasons."] if len(parts) > _MOST_NAMED else [])]
+    parts = [(numbers.first_few(names, _MOST_NAMED), f"{capital(why)}.") for why, names in reasons.items()]
+    return [*parts[:_MOST_NAMED], *([("", "The table has the other reasons.")] if len(parts) > _MOST_NAMED else [])]
 
 
 def exit_code(view: BatchView) -> int:
@@ -269,12 +270,12 @@ def answer(view: BatchView) -> Html:
     if unfinished:
         names = numbers.listed([item.id for item in unfinished])
         alert = html.box("alert warning", html.paragraph(f"Not finished: {names}. To go on:"), html.code(view.command))
-    first, *others = sentences(view)
-    lines = [html.paragraph(first, kind="lead"), *map(html.paragraph, others)]
+    (_, first), *others = lines(view)
     results = ((item.label, view.results[item.id]) for item in view.batch.items if item.id in view.results)
-    steps = [(f"Next, {label}", result.next_step) for label, result in results if result.not_citable]
-    lines += [html.paragraph(html.labelled(*step)) for step in steps[:_MOST_NAMED] if step[1]]
-    return html.joined(html.box("answer", *lines), alert)
+    steps = [(f"Next for {label}", result.next_step) for label, result in results if result.not_citable]
+    below = (*others, *(step for step in steps[:_MOST_NAMED] if step[1]))
+    parts = (html.paragraph(html.labelled(*line)) for line in below)
+    return html.joined(html.box("answer", html.paragraph(first, kind="lead"), *parts), alert)
 
 
 def items(view: BatchView) -> Html:
