@@ -7,14 +7,12 @@ import inspect
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mountlab
 import nbformat
 import pytest
-from mountlab.core.model import Until
 from papermill import inspect_notebook
 from rows import every_row
 
@@ -228,77 +226,11 @@ def test_only_public_names_are_used(path: Path) -> None:
     assert not [ast.unparse(node) for node in own if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
 
 
-class Recorded:
-    """A run, or a comparison, that knows what was asked of it."""
-
-    def __init__(self, of: Any) -> None:
-        self.of, self.asked = of, set[str]()
-
-    def __getattr__(self, name: str) -> Any:
-        self.asked.add(name)
-        return getattr(self.of, name)
-
-
-def sections_of(name: str, of: str) -> list[Any]:
-    """(part, attributes that its visible line names, last line) of each cell that shows a part of the report."""
-    found = []
-    (path,) = (each for each in NOTEBOOKS if each.name.startswith(name))
-    for cell in code_cells(path):
-        shown = re.fullmatch(rf"mountlab\.sections\.(\w+)\({of}\)", cell.source.splitlines()[-1])
-        if shown:
-            lines = cell.source.splitlines()
-            found.append(pytest.param(shown[1], lines[:-1], id=shown[1]))
-    return found
-
-
-def named_in(line: str, of: str) -> set[str]:
-    """The attributes of a run that a line reads."""
-    return {
-        node.attr
-        for node in ast.walk(ast.parse(line))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == of
-    }
-
-
-WITHOUT_A_FRAME = {"plots_of_plugins"}
-MADE_OF = {"ratios": "comparisons"}
-"""A frame to what it is made of: the parts read that."""
-
-
-@pytest.mark.parametrize(("part", "before"), sections_of("20", "the_run"))
-def test_a_part_of_the_report_names_in_one_line_what_it_shows(part: str, before: list[str], tour: Any) -> None:
-    """So that a reader goes on from there: the frame has a name, and the part is made of it."""
-    if part in WITHOUT_A_FRAME:
-        return
-    (line,) = before
-    asked = {MADE_OF.get(name, name) for name in named_in(line, "the_run")}
-    assert asked
-    names: dict[str, Any] = {"the_run": tour}
-    exec(line, names)
-    assert all(name in names for name in (target.strip() for target in line.partition(" = ")[0].split(",")))
-    recorded = Recorded(with_rule(tour) if part == "stopping" else tour)
-    getattr(mountlab.sections, part)(recorded)
-    assert asked <= recorded.asked
-
-
-def with_rule(run: Any) -> Any:
-    """As if it had been measured until its intervals were narrow."""
-    design = replace(run.sweep.design, until=Until(half_width=0.03))
-    return replace(run, sweep=replace(run.sweep, design=design))
-
-
-@pytest.fixture(scope="module")
-def tour() -> Any:
-    return mountlab.load_run(ROOT / "results" / "tour")
-
-
-@pytest.mark.parametrize(("part", "before"), sections_of("50", "compared"))
-def test_a_part_of_a_comparison_names_in_one_line_what_it_shows(part: str, before: list[str], tour: Any) -> None:
-    (line,) = before
-    earlier = mountlab.load_run(ROOT / "tests" / "data" / "earlier_run")
-    for compared in (mountlab.compare_runs([tour, earlier]), mountlab.compare_runs([earlier, tour])):
-        names: dict[str, Any] = {"compared": compared}
-        exec(line, names)
-        shown = names[line.partition(" = ")[0]]
-        assert getattr(mountlab.sections, part)(compared)
-        assert len(shown) > 0 or part == "not_compared"
+@every_row(("name", "of"), [("20_report", "the_run"), ("50_compare_runs", "compared")])
+def test_a_cell_that_shows_a_part_is_one_line(name: str, of: str) -> None:
+    """A part has its frame itself."""
+    (path,) = (path for path in NOTEBOOKS if path.stem == name)
+    shown = [cell.source for cell in code_cells(path) if "mountlab.sections." in cell.source]
+    assert shown
+    for source in shown:
+        assert re.fullmatch(rf"mountlab\.sections\.\w+\({of}\)", source)
