@@ -18,7 +18,6 @@ from mountlab import cli
 from mountlab_dev.__main__ import parser
 from programs import program
 from rows import every_row
-from traitlets.config import PyFileConfigLoader
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -230,10 +229,8 @@ def built(machine: Machine) -> Machine:
 
 def test_a_kernel_of_papermill_does_not_warn_of_its_loopback(built: Machine) -> None:
     """Trap: "Kernel is running over TCP without encryption" stood on the terminal before every notebook."""
-    read = PyFileConfigLoader(
-        "ipython_kernel_config.py", str(built.project / ".venv" / "etc" / "ipython")
-    ).load_config()
-    assert read.IPKernelApp.log_level == "ERROR"
+    settings = built.project / ".venv" / "etc" / "ipython" / "ipython_kernel_config.py"
+    assert settings.read_text() == "c.IPKernelApp.log_level = 'ERROR'\n"
 
 
 def test_first_python_that_will_do_is_taken(machine: Machine) -> None:
