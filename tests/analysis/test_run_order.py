@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mountlab.analysis.run_order import Trend, trend_of
+from mountlab.analysis.run_order import Trend, run_order_sentences, trend_of, trend_sentence
 from mountlab.core.findings import Caveat
-from mountlab.report.sentences.run_order import run_order_sentences, trend_sentence
 from scipy import stats
 from synthetic_run import SyntheticRun, synthetic_run
 

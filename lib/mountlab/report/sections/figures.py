@@ -10,6 +10,7 @@ from functools import partial
 from mountlab import plots
 from mountlab.analysis.inside import median_trials, points_of, why_no_counters
 from mountlab.analysis.measurements import counted
+from mountlab.analysis.run_order import run_order_sentences
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import steadiness
 from mountlab.core import numbers, plugins
@@ -27,7 +28,6 @@ from mountlab.report.sections.shared import answer_metrics, names_of, orders, wi
 from mountlab.report.sections.tables import latency_ratios
 from mountlab.report.sections.why import layer_plots
 from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
-from mountlab.report.sentences.run_order import run_order_sentences
 from mountlab.tools.fio_series import together
 from mountlab.wording import phrases, verdicts
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from mountlab import plots
 from mountlab.analysis import answers, load_curve
+from mountlab.analysis.progress import nothing_compared_yet, so_far
 from mountlab.analysis.promises import answer_sentence
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import trust_of
@@ -26,7 +27,6 @@ from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.promises import promised_answer
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
-from mountlab.report.sentences.stopped import nothing_compared_yet, so_far
 from mountlab.report.sentences.trust import trust_lines
 from mountlab.report.sentences.why import answer_lines
 from mountlab.stats import STATISTICS

@@ -1,4 +1,4 @@
-"""Sentences on a run that is not complete: how far it came, and how to resume it."""
+"""How far a run came that is not complete, and how to resume it, in sentences."""
 
 from __future__ import annotations
 
