@@ -113,7 +113,7 @@ def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None
     text = execute.export(executed, title=EVIL)
     page = Page(text)
     assert page.active() == {"script"}
-    assert page.tags["script"] == page.tags["style"] == page.tags["title"] == 1
+    assert page.tags["script"] == page.tags["style"] == text.partition("</head>")[0].count("<title>") == 1
     assert page.crossed == page.open == []
     assert page.words.count("<script>alert(1)</script>") > 40
     assert not re.search(r"[\u202a-\u202e\u2066-\u2069]", text)

@@ -34,10 +34,8 @@ _DEFAULTS = {
 """What fio does without the option: who states that, hardly differs from one who states nothing."""
 _SAME = 1.05
 """Times and amounts that differ by less than this factor count as the same."""
-ADVICE = (
-    "A ratio is of all this together: a short run or a small file may fit a cache. Compare sides of equal work, or say "
-    "that the work differs wherever you show the ratio."
-)
+_EQUAL = "Compare sides of equal work, or say that the work differs wherever you show the ratio."
+ADVICE = f"A ratio is of all this together: a short run or a small file may fit a cache. {_EQUAL}"
 
 
 @dataclass(frozen=True)
@@ -160,4 +158,4 @@ def _is_same(a: float, b: float) -> bool:
     return max(a, b) <= _SAME * min(a, b)
 
 
-CHECKS = (Check("unequal-work", unequal_work, ADVICE),)
+CHECKS = (Check("unequal-work", unequal_work, _EQUAL),)
