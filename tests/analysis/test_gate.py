@@ -357,9 +357,9 @@ def test_markdown_has_a_row_for_each_figure_and_says_what_may_go_wrong(mixed: Ga
     text = gate_markdown(mixed)
     rows = [line for line in text.splitlines() if line.startswith("| ") and "Outcome" not in line]
     assert len(rows) == len(mixed.judged)
-    assert rows[0].startswith("| ❌ fails | ")
+    assert rows[0].startswith("| ✗ fails | ")
     assert {row.count(" | ") for row in rows} == {5}
-    assert text.splitlines()[0].startswith("## ❌ Fails: the write bandwidth of ")
+    assert text.splitlines()[0].startswith("## ✗ Fails: the write bandwidth of ")
     assert "by mistake is at most 5" in text
 
 
@@ -446,7 +446,7 @@ def test_a_run_that_is_twenty_times_as_slow_fails(
     assert [line.split()[0] for line in out[:3]] == ["fails"] * 3
     assert out[-2] == "All 3 figures fail."
     assert JUnitXml.fromfile(str(files["--junit"])).failures == 3
-    assert files["--markdown"].read_text().startswith("## ❌ Fails")
+    assert files["--markdown"].read_text().startswith("## ✗ Fails")
 
 
 @pytest.mark.slow

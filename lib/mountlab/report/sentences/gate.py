@@ -19,7 +19,7 @@ from mountlab.stats import power
 
 RUNS_A_SIDE = 3
 """With so many on each side, in turns, the runs tell by how much they differ."""
-_SIGNS = {"fails": "❌ fails", "cannot tell": "❔ cannot tell", "passes": "✅ passes"}
+_SIGNS = {"fails": "✗ fails", "cannot tell": "? cannot tell", "passes": "✓ passes"}
 _FAR = 2
 """How many times as many are needed where it is worth to say what would do if the change is what was seen; how many
 times as bad is no percentage any more."""
