@@ -13,6 +13,7 @@ from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Sweep
 from mountlab.core.numbers import MISSING, count_figures, counted, listed, number, percent, quantity, rough_duration
 from mountlab.core.objectives import objective_text, percentile_text
+from mountlab.core.text import capital
 from mountlab.stats.histograms import ios_needed
 from mountlab.wording import verdicts
 
@@ -41,10 +42,6 @@ def capacity_figures(search: CellSearch) -> tuple[str, str]:
 def _rate(rate: float) -> str:
     """'1 230', '5': three significant digits of a rate, which is a whole number."""
     return number(float(f"{rate:.3g}"), 0)
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _rate_text(rate: float) -> str:
@@ -98,7 +95,7 @@ def answer_lines(
                 lines.append((name, f"Not measured: {how_much} at {objective_text(members[0].search.objective)}."))
             reasons = " ".join(_reasons(missing))
             lines.append((name, f"Not measured: {names}. {reasons}") if measured else ("", reasons))
-            lines.append(("To measure it", f"{_capital('; '.join(_next_steps(missing, caveats)))}."))
+            lines.append(("To measure it", f"{capital('; '.join(_next_steps(missing, caveats)))}."))
     return lines
 
 
@@ -275,7 +272,7 @@ def knee_sentence(curves: Sequence[LoadCurve]) -> str:
         for (low, high), names in knees.items()
     ]
     what = _percentile_of(curves[0])
-    return f"{_capital(what)} is flat {'; '.join(ends)}." if ends else ""
+    return f"{capital(what)} is flat {'; '.join(ends)}." if ends else ""
 
 
 def half_width(capacity: Estimate) -> float:

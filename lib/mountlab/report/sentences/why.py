@@ -17,6 +17,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
 from mountlab.core.names import cell_id, latency_noun, metric_noun
 from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
+from mountlab.core.text import capital
 from mountlab.core.units import significant
 from mountlab.stats import DifferenceShare
 from mountlab.stats.histograms import ios_needed
@@ -68,10 +69,6 @@ def cause_sentence(cause: Cause, figures: Sequence[WorkFigure], instead: Instead
     return f"{shares} {_ratio(cause)}: {sides}{n}.{done}"
 
 
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 def _latency(cause: Cause) -> str:
     return latency_noun(cause.operation, cause.statistic)
 
@@ -82,8 +79,8 @@ def _largest(cause: Cause, part: PartOfDifference) -> str:
     [38, 44].'"""
     beside = f"{_beside_wait(cause)}the largest part of the difference"
     if cause.as_large:
-        return f"{_capital(beside)} may be {_either((part, *cause.as_large))}."
-    return f"{_capital(beside)} is {layer_noun(*part.part)}: {share_words(part.share)}."
+        return f"{capital(beside)} may be {_either((part, *cause.as_large))}."
+    return f"{capital(beside)} is {layer_noun(*part.part)}: {share_words(part.share)}."
 
 
 def _beside_wait(cause: Cause) -> str:
@@ -362,7 +359,7 @@ def _summary(answers: Sequence[Answer], *, name_workload: bool) -> str:
             latency = named
     missing = [_on(answer.comparison, name_workload=name_workload) for answer in answers if not answer.established]
     known = "; ".join(clauses)
-    established = [f"{_capital(known)}."] if known else []
+    established = [f"{capital(known)}."] if known else []
     unclear = [f"Not established{f' on {listed(missing)}' if clauses else ''}."] if missing else []
     return " ".join((*established, *unclear))
 
@@ -411,7 +408,7 @@ def _clues(
             span = dict.fromkeys((_amount(low), _amount(high)))
             texts.append(f"{_counted(name, low)} about equal ({' to '.join(span)})")
         if unlike:
-            yield f"Clue under {label}" if name_workload else "Clue", f"{_capital('; '.join(texts))}."
+            yield f"Clue under {label}" if name_workload else "Clue", f"{capital('; '.join(texts))}."
 
 
 def _next_steps(answers: Sequence[Answer], blocks: int) -> list[str]:
