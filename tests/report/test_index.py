@@ -114,7 +114,7 @@ def test_a_run_that_was_stopped_is_resumed_first_and_one_of_logs_is_marked(deriv
 def test_a_run_that_compares_nothing_says_so(derived: Path, results: Path) -> None:
     path = a_run(derived, results / "alone", parameters={"question": "How fast?", "filesystems": {"ext4": {}}})
     (path / "comparisons.csv").write_text((path / "comparisons.csv").read_text().splitlines()[0] + "\n")
-    assert listed(results)["alone"].sentence == verdicts.nothing_compared(None, 1)
+    assert listed(results)["alone"].sentence == "There is one file system only, so nothing is compared."
 
 
 def test_the_newest_comes_first_and_links_are_quoted(derived: Path, results: Path) -> None:

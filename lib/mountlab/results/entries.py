@@ -121,7 +121,8 @@ def _sentence(parameters: Mapping[str, Any], comparisons: Sequence[Comparison], 
     if not derived:
         return ""
     if not comparisons:
-        return nothing_compared(parameters.get("baseline"), len(parameters.get("filesystems") or ()))
+        why = nothing_compared(parameters.get("baseline"), len(parameters.get("filesystems") or ()))
+        return f"{why.partition(';')[0].rstrip('.')}."  # the rest is about what stands below, in a report
     if not any(map(has_blocks, comparisons)):
         return "No answer yet: no block has both sides of a ratio."
     design = parameters.get("design") or {}

@@ -11,6 +11,7 @@ from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.core.findings import Comparison
 from mountlab.core.names import code_words
 from mountlab.core.numbers import counted, duration_text, listed, number
+from mountlab.core.text import capital
 
 _MOST_REASONS = 3
 """Reasons that the line names; of more it gives the number."""
@@ -37,7 +38,7 @@ def trust_sentence(trust: Trust, checks_passed: Sequence[str]) -> str:
         passed = f", and {counted(len(checks_passed), 'check')} passed" if checks_passed else ""
         parts = [f"no caveat weakens the answer{passed}"]
     text = listed(parts)
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{capital(text)}."
 
 
 def _reason_text(reason: Reason, cells: int) -> str:

@@ -16,6 +16,7 @@ from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.names import code_words, metric_heading, metric_noun
+from mountlab.core.text import capital
 from mountlab.core.units import scale_for
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs, room_for
 from mountlab.report import html
@@ -166,7 +167,7 @@ def not_compared(comparison: RunComparison) -> Html:
         html.details(f"Only in {name}: {len(cells)}", html.items(cells)) for name, cells in comparison.only_in.items()
     ]
     whose = text.all_of(comparison)
-    return html.joined(*lists) if lists else html.paragraph(f"{whose[0].upper()}{whose[1:]} have the same cells.")
+    return html.joined(*lists) if lists else html.paragraph(f"{capital(whose)} have the same cells.")
 
 
 # ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
