@@ -71,7 +71,5 @@ def trend_sentence(trend: Trend, smallest_effect: float) -> str:
     else:
         shown = "A trend over the run is neither shown nor excluded"
     figures = ratio_figures(trend.ratio, trend.low, trend.high)
-    return (
-        f"{shown}: over all cells together (times as rates), the last of {trend.blocks} blocks is at {figures} of the "
-        "first, by a line through all of them."
-    )
+    line = "by a line through all cells (times as rates)"
+    return f"{shown}: {line}, the last of {trend.blocks} blocks is at {figures} of the first."
