@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -105,8 +104,7 @@ def _why_not_citable(run: RunView) -> str:
         cells = {caveat.subject for caveat in errors_ if caveat.scope == "cell"}
         return f"{numbers.counted(len(cells), 'cell') if cells else 'figures'} not to be used"
     if comparisons and all(comparison.verdict == "undecided" for comparison in comparisons):
-        most = max(comparisons, key=lambda one: (math.isfinite(one.reduce), one.reduce, one.needed or 0))
-        return f"undecided{verdicts.needed(most)}"
+        return f"undecided{verdicts.most_needed(comparisons)}"
     trust = trust_of(run)
     if trust.grade == "low":
         reasons = trust_sentence(replace(trust, reasons=trust.reasons[:1]), ()).rstrip(".")

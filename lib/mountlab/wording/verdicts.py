@@ -134,6 +134,14 @@ def comparison_sentence(
     return f"{claim}; {counted_pairs(comparison)}{needed(comparison)}.{doubt}"
 
 
+def most_needed(comparisons: Iterable[Comparison]) -> str:
+    """Return what it would take to decide all that is undecided: what the one needs that takes most; '' where nothing
+    is, or it is unknown."""
+    undecided = [comparison for comparison in comparisons if comparison.verdict == "undecided"]
+    takes_most = max(undecided, key=lambda c: (math.isfinite(c.reduce), c.reduce, c.needed or 0), default=None)
+    return needed(takes_most) if takes_most else ""
+
+
 def needed(comparison: Comparison) -> str:
     """Return what it would take to decide, where that can be said: blocks, runs of each side or boxes, or less noise
     where these are too many."""

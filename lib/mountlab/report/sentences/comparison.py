@@ -122,6 +122,8 @@ def next_step(comparison: RunComparison) -> str:
     compared = [ratio.comparison for ratio in comparison.ratios]
     if unfinished := [name for name, run in named if run.info.status != "complete"]:
         return f"Finish {numbers.listed(unfinished)} (mountlab resume)."
+    if more_boxes := verdicts.most_needed(ratio.over for ratio in comparison.over_boxes):
+        return f"Measure more boxes{more_boxes}."
     if not comparison.is_pair:
         missing = FEW - len(comparison.runs)
         plural = PLURAL[comparison.factor]
@@ -129,9 +131,8 @@ def next_step(comparison: RunComparison) -> str:
         return f"Measure {missing} {more}: {FEW} tell by how much {plural} differ." if missing > 0 else ""
     if len(known_areas(comparison.differences)) > 1:
         return "Repeat A unchanged, then change one setting at a time."
-    if open_ratios := [ratio for ratio in compared if ratio.verdict == "undecided"]:
-        most = max(open_ratios, key=lambda ratio: (math.isfinite(ratio.reduce), ratio.reduce, ratio.needed or 0))
-        return f"Repeat A and B in turns{verdicts.needed(most)}."
+    if any(ratio.verdict == "undecided" for ratio in compared):
+        return f"Repeat A and B in turns{verdicts.most_needed(compared)}."
     if all(ratio.verdict == "same" for ratio in compared):
         return ""
     return "Run each twice more, in turns, and judge all six with mountlab gate."
