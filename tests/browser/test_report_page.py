@@ -221,8 +221,8 @@ def test_the_first_keys_show_where_they_are_and_lead_past_the_header(browser: Br
 
 
 @pytest.mark.long
-def test_the_line_of_caveats_leads_to_them(desk: Page) -> None:
-    desk.get_by_role("main").get_by_role("link", name="Caveats").click()
+def test_the_line_of_trust_leads_to_the_caveats(desk: Page) -> None:
+    desk.get_by_role("main").get_by_role("link", name="Trust").click()
     assert desk.locator("h2#Caveats").bounding_box()["y"] < 200  # type: ignore[index]
 
 
