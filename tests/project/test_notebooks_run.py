@@ -134,13 +134,13 @@ def test_file_systems_are_compared_without_a_box(kernel: OneKernel) -> None:
 
 def test_why_says_how_to_get_diagnostic_trials_where_a_run_has_none(kernel: OneKernel) -> None:
     executed = kernel.run("60_why", run=str(TOUR))
-    assert "The run has no diagnostic trials: `mountlab explain RUN` adds them." in pages(executed)
+    assert "The run has no diagnostic trials: <code>mountlab explain RUN</code> adds them." in pages(executed)
     assert not [output for output in outputs(executed) if output.output_type == "error"]
 
 
 def test_how_much_it_can_take_says_what_asks_for_a_search_where_a_run_has_none(kernel: OneKernel) -> None:
     executed = kernel.run("65_capacity", run=str(TOUR))
-    assert "a workload asks for one by `capacity`" in pages(executed)
+    assert "a workload asks for one by <code>capacity</code>" in pages(executed)
     assert not [output for output in outputs(executed) if output.output_type == "error"]
 
 
