@@ -98,9 +98,10 @@ def _answer(run: RunView) -> Html:
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
     sentences = searched or [html.paragraph(answer_sentence(run), kind="lead")]
-    (label, reasons), *next_step = trust_lines(run)
-    lines = [html.trust_alert(trust_of(run).grade, label, reasons)]
-    lines += [html.paragraph(html.labelled(*line)) for line in next_step]
+    lines = [html.paragraph(html.labelled(*line)) for line in trust_lines(run)]
+    if lines:
+        (label, reasons), *_ = trust_lines(run)
+        lines[0] = html.trust_alert(trust_of(run).grade, label, reasons)
     return html.box("answer", *sentences, *behind, *lines)
 
 

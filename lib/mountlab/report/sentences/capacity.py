@@ -78,7 +78,7 @@ def answer_lines(
     for label, members in groups.items():
         name = label if len(groups) > 1 else ""
         ordered = sorted(members, key=lambda member: member.cell.filesystem.name != sweep.baseline)
-        measured = [search for search in ordered if _is_measured(search)]
+        measured = [search for search in ordered if is_measured(search)]
         alike = by_key(
             (_clause(search, ratios.get(search.cell.id), sweep, caveats), search.cell.filesystem.name)
             for search in measured
@@ -88,7 +88,7 @@ def answer_lines(
         if sentences:
             at = objective_text(members[0].search.objective)
             lines.append((name, f"At {at}, {'. '.join(sentences)}."))
-        if missing := [search for search in ordered if not _is_measured(search)]:
+        if missing := [search for search in ordered if not is_measured(search)]:
             names = listed([search.cell.filesystem.name for search in missing])
             if not measured:
                 how_much = f"how much {names} {'takes' if len(missing) == 1 else 'take'}"
@@ -103,7 +103,7 @@ _MOST_CLAUSES = 3
 """Capacities in one sentence."""
 
 
-def _is_measured(search: CellSearch) -> bool:
+def is_measured(search: CellSearch) -> bool:
     """Return whether the trials bound the capacity on one side at least."""
     return search.capacity.low > 0 or math.isfinite(search.capacity.high)
 
@@ -225,7 +225,7 @@ def stop_sentence(search: CellSearch) -> str:
 
 def open_sentence(search: CellSearch) -> str:
     """Say what the open end of an interval means; '' of one that has none, and of what was not measured."""
-    if bounded(search.capacity) or not _is_measured(search):
+    if bounded(search.capacity) or not is_measured(search):
         return ""
     name = search.cell.filesystem.name
     if search.capacity.low > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from mountlab.analysis import load_curve
 from mountlab.analysis.answers import answering
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import Reason, Trust, trust_of
@@ -12,13 +13,17 @@ from mountlab.core.findings import Comparison
 from mountlab.core.names import code_words
 from mountlab.core.numbers import counted, duration_text, listed, number
 from mountlab.core.text import capital
+from mountlab.report.sentences.capacity import is_measured
 
 _MOST_REASONS = 3
 """Reasons that the line names; of more it gives the number."""
 
 
 def trust_lines(run: RunView) -> list[tuple[str, str]]:
-    """Return how far the answer of a run can be trusted, and what to do next, each below its name."""
+    """Return how far the answer of a run can be trusted, and what to do next, each below its name; nothing of a run
+    whose searches have measured no capacity."""
+    if run.sweep.searches and not any(map(is_measured, load_curve.searches(run))):
+        return []
     trust = trust_of(run)
     stopped = run.info.status == "interrupted"
     steps = "Resume the run." if stopped else next_steps(trust, answering(run), run.info.seconds)
