@@ -68,37 +68,44 @@ ABSENT = {"verdict": "undecided", "n": 0, "ratio": math.nan, "low": math.nan, "h
 @every_row(
     ("changes", "sentence"),
     [
-        ([{}], "tmpfs is faster than ext4 for flushed writes."),
+        ([{}], "tmpfs is faster than ext4 for flushed writes (×6.9)."),
         (
             [{}, RANDOM, COLD, {**WARM, **LOSS}],
-            "tmpfs is faster than ext4 for flushed writes and cold reads, slower for warm reads.",
+            "tmpfs is faster than ext4 for flushed writes (×6.9 and ×6.9) and cold reads (×6.9), "
+            "slower for warm reads (×0.50).",
         ),
-        ([{}, COLD, RAMFS, {**COLD, **RAMFS}], "tmpfs and ramfs are faster than ext4 throughout."),
+        (
+            [{}, COLD, RAMFS, {**COLD, **RAMFS}],
+            "tmpfs and ramfs are faster than ext4 for flushed writes (×6.9) and cold reads (×6.9).",
+        ),
         (
             [{}, {**COLD, **RAMFS, **OPEN}, {**RAMFS, **OPEN}],
-            "tmpfs is faster than ext4 for flushed writes; ramfs is undecided throughout.",
+            "tmpfs is faster than ext4 for flushed writes (×6.9); ramfs is undecided throughout.",
         ),
         (
             [{}, {**COLD, **OPEN}, {**WARM, **OPEN}],
-            "tmpfs is faster than ext4 for flushed writes, undecided for the rest.",
+            "tmpfs is faster than ext4 for flushed writes (×6.9), undecided for the rest.",
         ),
         (
             [{}, {**COLD, **SAME}],
-            "tmpfs is faster than ext4 for flushed writes, the same within 2\u00a0% for cold reads.",
+            "tmpfs is faster than ext4 for flushed writes (×6.9), the same within 2\u00a0% for cold reads.",
         ),
         ([SAME, {**COLD, **SAME}], "tmpfs is the same within 2\u00a0% as ext4 throughout."),
         (
             [{}, {**RANDOM, **LOSS}, COLD],
-            "tmpfs is faster than ext4 for dd-write and cold reads, slower for fio rw=randwrite.",
+            "tmpfs is faster than ext4 for dd-write (×6.9) and cold reads (×6.9), slower for fio rw=randwrite (×0.50).",
         ),
-        ([{}, {**COLD, **UNUSABLE}], "tmpfs is faster than ext4 for flushed writes, not to be used for cold reads."),
+        (
+            [{}, {**COLD, **UNUSABLE}],
+            "tmpfs is faster than ext4 for flushed writes (×6.9), not to be used for cold reads.",
+        ),
         (
             [{"candidate": "fs{0}"}, COLD],
-            "tmpfs is faster than ext4 for cold reads; fs{0} is faster for flushed writes.",
+            "tmpfs is faster than ext4 for cold reads (×13.8); fs{0} is faster for flushed writes (×6.9).",
         ),
         (
             [{}, {**COLD, **ABSENT}],
-            "tmpfs is faster than ext4 for flushed writes, not measured on both sides for cold reads.",
+            "tmpfs is faster than ext4 for flushed writes (×6.9), not measured on both sides for cold reads.",
         ),
         ([ABSENT], "Nothing is compared: no block has a figure of ext4 and of another file system."),
         ([OPEN, {**COLD, **OPEN}], "No difference from ext4 is shown, in both comparisons."),
@@ -109,8 +116,22 @@ def test_the_answer_is_a_sentence(changes: list[dict[str, Any]], sentence: str) 
     assert sentence_of(*(strengths if "fs{0}" in sentence else changes)) == sentence
 
 
+def test_what_a_caveat_weakens_only_looks_so() -> None:
+    ramfs = {**RAMFS, **COLD}
+    assert sentence_of({}, ramfs, caveats=[DOUBT]) == (
+        "tmpfs looks faster than ext4 for flushed writes (×6.9); ramfs is faster for cold reads (×6.9)."
+    )
+
+
+def test_an_answer_of_low_trust_only_looks_so() -> None:
+    run = run_of({}, {**COLD, **RAMFS, **OPEN}, {**RAMFS, **OPEN})
+    assert answers.sentence(run, sure=False) == (
+        "tmpfs looks faster than ext4 for flushed writes (×6.9); ramfs is undecided throughout."
+    )
+
+
 def test_workloads_that_answer_one_part_are_parts_themselves() -> None:
-    assert sentence_of({}, {**RANDOM, **OPEN}) == "tmpfs is faster than ext4 for dd-write, undecided for fio."
+    assert sentence_of({}, {**RANDOM, **OPEN}) == "tmpfs is faster than ext4 for dd-write (×6.9), undecided for fio."
 
 
 def test_many_comparisons_of_one_part_are_counted() -> None:
@@ -138,7 +159,8 @@ def test_nothing_compared_says_why() -> None:
 
 def test_the_common_n_and_the_level_hold_for_all_ratios() -> None:
     assert answers.how_far(run_of({}, COLD)) == (
-        "n = 5 blocks each. Verdicts and intervals hold at 95\u00a0% for all 2 ratios together."
+        "n = 5 blocks each. Verdicts and intervals hold at 95\u00a0% for all 2 ratios together. "
+        "A ratio is the geometric mean of those within blocks, not the quotient of the means."
     )
     assert answers.how_far(run_of({}, {**COLD, "n": 4})).startswith("Verdicts and intervals")
     assert answers.how_far(run_of({})) == ""

@@ -167,7 +167,7 @@ def test_one_block_gives_ratios_without_intervals() -> None:
     assert all(math.isnan(each.comparison.own.low) and each.comparison.verdict == "undecided" for each in found.ratios)
     assert "none: n is below 2" in words.comparison_text(found)
     total = len(found.ratios)
-    assert words.sentences(found)[0].startswith(f"Not known: without an interval in {total} of {total} ratios, ")
+    assert words.sentences(found)[0].startswith(f"Not known: without an interval in {total} of {total} ratios. ")
 
 
 @pytest.mark.slow
@@ -287,7 +287,8 @@ def test_the_likeliest_causes_come_first_and_hashes_last() -> None:
         "machine_model product", "cpu_microcode", "session_limits tasks", "kernel_config sha256", "kernel_build",
     ]  # fmt: skip
     answer = repr(sections.answer(found))
-    assert "system (kernel, mitigations, transparent huge pages, kernel configuration, kernel build)" in answer
+    own = "system (kernel 6.1 → 6.2, mitigations, transparent huge pages, kernel configuration, kernel build #1 → #2)"
+    assert own in answer
 
 
 def test_what_is_asked_of_file_systems_and_tools_is_compared() -> None:
@@ -489,6 +490,63 @@ def test_the_answer_of_two_runs_says_whether_they_differ_whether_a_cause_shows_a
     assert words.next_step(compare_runs((run("a"), unfinished))) == "Finish B (mountlab resume)."
 
 
+def with_intervals(found: RunComparison, *ends: tuple[float, float]) -> RunComparison:
+    """The first ratios, undecided with these intervals."""
+    ratios = []
+    for (low, high), ratio in zip(ends, found.ratios, strict=False):
+        joint = replace(ratio.comparison.joint, low=low, high=high)
+        ratios.append(replace(ratio, comparison=replace(ratio.comparison, verdict="undecided", joint=joint)))
+    return replace(found, to_first=tuple((None, ratio) for ratio in ratios))
+
+
+@every_row(
+    ("ends", "says"),
+    [
+        ([(0.05, 1.87), (0.5, 3.0)], "up to a factor of 20 is not excluded"),
+        ([(0.5, 3.0), (0.8, 25.0)], "up to a factor of 25 is not excluded"),
+        ([(0.8, 1.1), (0.9, 1.2)], "up to 25 % is not excluded"),
+        ([(0.5, 3.0), (0.0, 2.0)], "no factor is excluded"),
+        ([(0.5, 3.0), (0.5, math.inf)], "no factor is excluded"),
+    ],
+)
+def test_where_no_difference_is_shown_the_answer_says_how_large_a_one_is_not_excluded(
+    ends: list[tuple[float, float]], says: str
+) -> None:
+    none, several = compared(), compared(kernel="6.19.1", hostname="other")
+    count = len([row for row in several.differences if row.known])
+    for found, causes in (
+        (none, "No recorded setting differs."),
+        (several, f"{count} settings differ, so no cause could be named if there were one."),
+    ):
+        (answer,) = words.sentences(with_intervals(found, *ends))
+        assert answer.replace("\xa0", " ") == f"No difference is shown in any of 2 ratios; {says}. {causes}"
+
+
+def test_what_differs_has_its_values_where_they_are_short() -> None:
+    rows = (
+        Difference("machine", "memory_bytes", (2**30, 2**31)),
+        Difference("system", "kernel", ("6.18.5-a-very-long-name", "6.19")),
+        Difference("system", "scheduler", ("x", None), known=False),
+    )
+    shown = words.what_differs(replace(compared(), differences=rows))
+    assert shown == "machine (memory 1.00 GiB → 2.00 GiB); system (kernel)"
+
+
+def test_a_doubt_that_all_ratios_share_stands_once_above_them() -> None:
+    first = words.strongest(compared())[0].cell
+    busy = [
+        Caveat(scope="cell", subject=cell.id, code=code, severity="warning", message="it was")
+        for cell in run("b").sweep.cells
+        for code in ("box-busy", *(["noisy"] if cell.id == first.id else []))
+    ]
+    found = compare_runs((run("a"), replace(run("b"), caveats=busy)))
+    page = sections.answer(found)
+    assert page.count("box busy") == 1
+    assert f"All {len(found.ratios)} ratios are doubtful: box busy." in page
+    assert "<small>also doubtful: noisy</small>" in page
+    assert "ratios, n = 4 to 5; 95" in page
+
+
 def test_a_figure_that_is_not_to_be_used_has_no_verdict_and_takes_the_trust() -> None:
     """That runs share no blocks, and differ in several settings, takes none."""
     plain = compared(factor=1.5, kernel="6.19.1", hostname="other")
@@ -527,7 +585,7 @@ def test_a_run_is_called_by_its_sweep_and_when_it_was(names: str, moments: tuple
         info = replace(one.info, created_at=moment and f"{moment}+00:00")
         runs.append(replace(one, info=info, sweep=replace(one.sweep, name=name)))
     assert words.run_titles(runs) == titles
-    assert words.title(compare_runs(runs)) == f"Did {titles[1]} differ from {titles[0]}?"
+    assert words.title(compare_runs(runs)) == f"Do {titles[0]} and {titles[1]} differ?"
 
 
 def test_as_data_a_difference_has_a_value_for_each_run() -> None:

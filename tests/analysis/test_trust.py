@@ -64,7 +64,7 @@ def test_the_reasons_are_counted_in_cells_the_gravest_first() -> None:
         run_of(caveat("warning", code="clock-stepped"), *busy, caveat("error", "ext4/dd-write", code="too-few"))
     )
     assert trust_sentence(trust, []) == (
-        "Do not use, too few in 1 of 6 cells, box busy in 2 of 6 cells and clock stepped in the whole run."
+        "Do not use, too few trials in 1 of 6 cells, box busy in 2 of 6 cells and clock stepped."
     )
 
 
@@ -72,8 +72,8 @@ def test_the_next_step_is_about_the_gravest_doubt_and_what_is_undecided() -> Non
     trust = trust_of(run_of(caveat("warning", "ext4/dd-write")))
     undecided = comparison(verdict="undecided", needed=14)
     assert next_steps(trust, [undecided, comparison()], 480.0).replace("\u00a0", " ") == (
-        "Run again when the box is quiet, or with more blocks. The run takes 8 min. "
-        "Up to 14 blocks would decide 1 of 1 undecided comparison."
+        "Run again when the box is quiet. This run took 8 min. "
+        "Up to 14 blocks in all would decide the undecided comparison."
     )
     assert next_steps(trust_of(run_of()), [comparison()], 480.0) == ""
 

@@ -66,15 +66,16 @@ def test_the_verdict_counts_items_and_published_results() -> None:
     [
         ((), "Both items finished."),
         (("", ""), "Both items finished; both can be cited."),
-        (("x", "y"), "Both items finished; neither can be cited. a: X. b: Y."),
-        (("x", "x"), "Both items finished; neither can be cited. a, b: X."),
+        (("x", "y"), "Both items finished; neither can be cited. “a”: X. “b”: Y."),
+        (("x", "x"), "Both items finished; neither can be cited. “a”, “b”: X."),
         (("", "", ""), "All 3 items finished; all 3 can be cited."),
-        (("x", "", "y"), "All 3 items finished; 1 of 3 can be cited. a: X. c: Y."),
+        (("x", "", "y"), "All 3 items finished; “b” can be cited, “a” and “c” cannot. “a”: X. “c”: Y."),
+        (("x", "", "", ""), "All 4 items finished; 3 of 4 can be cited. “a”: X."),
         (
             ("v", "w", "x", "y"),
-            "All 4 items finished; none of 4 can be cited. a: V. b: W. c: X. The table has the other reasons.",
+            "All 4 items finished; none of 4 can be cited. “a”: V. “b”: W. “c”: X. The table has the other reasons.",
         ),
-        (("x",) * 5, "All 5 items finished; none of 5 can be cited. a, b, c and 2 more: X."),
+        (("x",) * 5, "All 5 items finished; none of 5 can be cited. “a”, “b”, “c” and 2 more: X."),
     ],
 )
 def test_the_verdict_says_which_answers_can_be_cited_and_why_others_cannot(reasons: Sequence[str], says: str) -> None:
@@ -98,8 +99,11 @@ def test_an_answer_with_an_error_or_without_a_verdict_cannot_be_cited() -> None:
     doubtful = result_of(replace(run, caveats=noisy))
     assert re.fullmatch(r"low trust \(noisy in all \d+ cells\)", doubtful.not_citable)
     shown = Page(batch_view.answer(view(results={"01-a": doubtful}))).words
-    assert f"a: L{doubtful.not_citable[1:]}." in shown
-    assert f"Next for a: {doubtful.next_step}" in shown
+    assert f"“a”: L{doubtful.not_citable[1:]}." in shown
+    assert f"Next for “a”: {doubtful.next_step}" in shown
+    row = Page(batch_view.items(view(results={"01-a": doubtful}))).words
+    assert f"Cannot be cited, {doubtful.not_citable}: {doubtful.verdict}" in row
+    assert re.search(r"low\s*1 × Doubt", row)
 
 
 def test_the_summary_tells_what_failed_and_why_and_where_its_notebook_is() -> None:
@@ -131,6 +135,14 @@ def test_a_batch_in_which_nothing_went_wrong_says_so() -> None:
     assert "Nothing was left out." in words
     assert "No sweep of this batch names published figures." in words
     assert "Not finished" not in words
+    assert "Nothing is left to do." in words
+    assert "again" not in words, "the command that resumes it"
+
+
+def test_items_stand_below_the_name_of_their_group_where_there_are_several() -> None:
+    for groups in ({"alone": {"sweep": "a"}}, {"alone": {"sweep": "a"}, "other": {"sweep": "b"}}):
+        words = Page(batch_view.items(view(batch=batch(groups), outcomes={}, results={}, expected={}))).words
+        assert ("alone" in words) == (len(groups) > 1)
 
 
 def hostile_view() -> BatchView:

@@ -52,7 +52,7 @@ def test_compare_says_what_differs_and_writes_a_page(
     page = Page(made.read_text())
     assert re.search(r"Yes: B is faster in \d .*of 9 ratios, and one setting differs: kernel\.", page.words)
     ids = [read_info(TOUR).run_id, "faster"]
-    assert [text for level, text in page.headings if level == 1] == [f"Did {ids[1]} differ from {ids[0]}?"]
+    assert [text for level, text in page.headings if level == 1] == [f"Do {ids[0]} and {ids[1]} differ?"]
     assert all(f"· {run_id}" in page.words for run_id in ids)
     assert not page.crossed
     entry = json.loads((made.parent / "entry.json").read_text())

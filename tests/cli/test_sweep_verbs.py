@@ -125,7 +125,7 @@ def test_check_refuses_what_a_run_would_refuse(
             ["-p", "filesystems.a.options=[noatme]"],
             "foreseen     a: noatme: warning: it is probably mistyped; did you mean 'noatime'?",
         ),
-        (["-p", "repeats=3"], "caveats      warning: too few: n = 3: too few."),
+        (["-p", "repeats=3"], "caveats      warning: too few trials: n = 3: too few."),
         (
             ["-p", "filesystems.a={type: xfs, device: disk}"],
             "box          local (params/boxes/local.yml lists no scratch device disk)",

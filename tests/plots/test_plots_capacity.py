@@ -39,15 +39,27 @@ def test_a_point_is_a_trial_and_hollow_where_its_schedule_was_not_kept() -> None
     assert len(points_of(full)) == 18
 
 
-def test_the_interval_of_a_capacity_lies_on_the_objective() -> None:
+def test_the_interval_of_a_capacity_lies_below_all_latencies_and_has_none() -> None:
     (curve,) = curves_of("ext4")
-    found = [points_of(line) for line in lines(plots.plot_capacity([curve], filesystems=NAMES))]
-    limit = 1e3 * LIMIT_S
-    assert [(curve.capacity.low, limit), (curve.capacity.high, limit)] in [pytest.approx(each) for each in found]
-    assert [(curve.capacity.mean, limit)] in [pytest.approx(each) for each in found]
-    assert "read p99 ≤ 5 ms" in [text.get_text().replace("\u00a0", " ") for text in _texts(plots, curve)]
-    svg = plots.plot_capacity([curve], filesystems=NAMES).svg()
+    plot = plots.plot_capacity([curve], filesystems=NAMES)
+    (bar,) = [line for line in lines(plot) if line.get_linewidth() == 2.6]
+    (low, y), (high, _) = points_of(bar)
+    assert (low, high) == pytest.approx((curve.capacity.low, curve.capacity.high))
+    assert [(curve.capacity.mean, y)] in [pytest.approx(points_of(line)) for line in lines(plot)]
+    latencies = [1e3 * value for trial in curve.trials for value in trial.latencies.values()]
+    assert plot.figure.axes[0].get_ylim()[0] < y < min(latencies)
+    svg = plot.svg()
     assert [tag for tag in re.findall("<text[^>]*>", svg) if "fill" not in tag] == [], "black on a dark page"
+
+
+def test_the_objective_is_named_once_and_the_paler_lines_are() -> None:
+    (curve,) = curves_of("ext4")
+    plot = plots.plot_capacity([curve], filesystems=NAMES)
+    said = [text.get_text().replace("\u00a0", " ") for text in _texts(plots, curve)]
+    assert said == ["objective", "pale lines: medians", "capacity with its interval"]
+    assert plot.figure.axes[0].get_title(loc="left") == ""
+    assert f"{1e3 * LIMIT_S:g} ms" in plot.title.replace("\u00a0", " ")
+    assert "the medians in pale lines" in plot.alt
 
 
 def _texts(plots_of: object, curve: LoadCurve) -> list[object]:

@@ -555,6 +555,9 @@ def test_a_map_of_ratios_marks_what_is_undecided() -> None:
     (axes,) = plot.figure.axes
     assert [text.get_text() for text in axes.texts] == ["6.9", "1.0?"]
     assert "?: undecided" in plot.figure.get_supxlabel()
+    unusable = replace(undecided, verdict="not usable")
+    marked = plots.plot_ratio_heat([decided, unusable], "read_bandwidth", ("bs", "numjobs"), workload="fio")
+    assert "✕: do not use" in marked.figure.get_supxlabel()
     faces = [square.get_facecolor() for square in squares(plot)]
     assert faces[0][2] < faces[1][2], "far from the baseline is a strong colour"
 

@@ -52,8 +52,44 @@ def test_the_answer_comes_first_with_the_ratio_to_the_baseline_also_on_the_first
 def test_capacities_that_are_alike_stand_together() -> None:
     run = searched_run("ext4", "xfs", capacities=dict.fromkeys(("ext4", "xfs"), (3300.0, 2000.0, 5800.0)))
     assert shown(replace(run, ratios=[])).startswith(
-        "At read p99 ≤ 5 ms, ext4 and xfs each take 3 300 [2 000, 5 800] requests/s."
+        "At read p99 ≤ 5 ms, ext4 and xfs each take 3 300 [2 000, 5 800] requests/s: no difference is shown."
     )
+
+
+@every_row(
+    ("capacity", "said"),
+    [
+        ((3600.0, 1900.0, 5800.0),
+         " On ext4 the objective held at up to 2 000 requests/s and failed from 4 000 requests/s on. The interval "
+         "reaches further, since a search of 5 trials is short."),
+        ((3000.0, 2000.0, 4000.0), ""),
+    ],
+)  # fmt: skip
+def test_an_interval_that_reaches_beyond_what_the_trials_answered_says_between_which_rates_they_did(
+    capacity: tuple[float, float, float], said: str
+) -> None:
+    run = searched_run("ext4", trials=5, spread=0, capacities={"ext4": capacity})
+    text = shown(run)
+    assert ("The interval reaches further" in text) == bool(said)
+    assert said in text
+
+
+def test_an_interval_as_wide_as_was_asked_for_says_that_the_search_ended_there() -> None:
+    asked = replace(MAIL, search=replace(MAIL.search, half_width=0.6))  # type: ignore[type-var]
+    run = searched_run("ext4", trials=5, spread=0, workloads=(asked,), capacities={"ext4": (3600.0, 1900.0, 5800.0)})
+    assert "The interval reaches further, since the search was allowed to stop at ± 60 %." in shown(run)
+
+
+def test_the_step_about_few_late_requests_has_its_runtime() -> None:
+    few = doubted("few-late-requests", "at the capacity a trial has 3,080 requests, and 31 of them may be late.")
+    run = replace(searched_run("ext4"), caveats=[few])
+    runtime = math.ceil(100 / (run.capacities["ext4/mail"][0] * 0.01))
+    text = plain(html.words_of(sections.answer(run)))
+    assert f"Make the trials longer: a runtime of at least {runtime} s." in text
+
+
+def test_a_search_has_no_empty_paragraph_in_the_place_of_means() -> None:
+    assert html.NOTHING not in sections.headline(searched_run("ext4", "xfs"))
 
 
 NEVER, ALWAYS = (math.nan, 0.0, 800.0), (math.nan, 12000.0, math.inf)

@@ -53,9 +53,16 @@ def test_a_hidden_heading_begins_no_part() -> None:
     assert len(sources(new_markdown_cell("## One"), shown(SOME), hidden, shown(NOTHING))) == 4
 
 
+def test_a_hidden_cell_keeps_no_part() -> None:
+    hidden = shown(SOME)
+    hidden.metadata.tags = ["notebook-only"]
+    assert sources(new_markdown_cell("## One"), shown(html.nothing("")), hidden) == []
+
+
 def test_several_parts_are_told_in_their_order() -> None:
     cells = [each for name in "abc" for each in (new_markdown_cell(f"## {name}"), shown(html.nothing(f"No {name}.")))]
     assert sources(*cells) == ["### Not in this report\n\n- a: No a.\n- b: No b.\n- c: No c."]
+    assert without_empty_parts(new_notebook(cells=cells), {}, reasons_at_end=False)[0].cells == []
     silent = [new_markdown_cell("## One"), shown(SOME), new_markdown_cell("### Two"), shown(html.nothing(""))]
     assert sources(*silent) == ["## One", "part(run)"], "without a reason it leaves without a word"
 

@@ -134,7 +134,7 @@ def test_survives_a_run_that_says_little_about_itself(part: Any) -> None:
 def test_the_question_with_where_when_and_how_often() -> None:
     assert repr(sections.question(RUN)) == (
         "How much faster than the disk is a RAM disk, and does it matter which? box local · kernel 6.18.5 · image "
-        "files on /dev/vda (ext4) · 2026-11-20 09:30 UTC · n = 5 blocks · took 2 min 12 s"
+        "files on /dev/vda (ext4) · 2026-11-20 09:30 UTC · n = 5 blocks · took 2 min 10 s"
     )
 
 
@@ -177,7 +177,7 @@ def test_a_run_that_was_stopped_before_the_first_counted_block_has_no_ratio_and_
 
 def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
     text = repr(sections.answer(RUN))
-    assert "tmpfs and ramfs are faster than ext4 for flushed writes and cold reads" in text
+    assert "tmpfs and ramfs look faster than ext4 for flushed writes and cold reads" in text
     assert "latency" not in text
     assert "Expected beforehand: tmpfs and ramfs write several times as fast as ext4." in text
 
@@ -185,6 +185,7 @@ def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
 def test_the_first_screen_says_how_far_to_trust_it_and_what_to_do_next() -> None:
     text = repr(sections.answer(RUN))
     assert "Trust: low : Do not use, cache served read in 1 of 21 cells" in text
+    assert "Do not cite its figures. Next : " in text
     assert "Next : Remove the option, or correct it" in text
     assert "Trust: high : No caveat weakens the answer, and 2 checks passed." in repr(
         sections.answer(synthetic_run(caveats=False))
@@ -198,9 +199,9 @@ def test_the_overview_has_the_mean_and_the_ratio_of_every_file_system() -> None:
     (ratio,) = [
         c for c in RUN.comparisons if (c.candidate, c.workload, c.metric) == ("tmpfs", "dd-write", "write_bandwidth")
     ]
-    assert f"<small>▲ {verdicts.compared_figures(ratio)}" in text
+    assert f"<small>↑ {verdicts.compared_figures(ratio)}" in text
     assert text.count("<svg") == 1
-    assert "▲ faster" in text, "the caption explains the signs"
+    assert "↑ faster" in text, "the caption explains the signs"
 
 
 def test_caveats_or_the_checks_that_passed() -> None:

@@ -56,7 +56,7 @@ def shown(run: SyntheticRun) -> str:
 def test_the_largest_part_comes_first_then_both_times_then_the_work() -> None:
     said = next(each for each in sentences(run_of("ext4", "xfs")) if "mean sync" in each)
     whole = re.fullmatch(
-        r"xfs and ext4, mean sync latency under fsync: The largest part of the difference is flushes "
+        r"ext4 takes longer than xfs, mean sync latency under fsync: The largest part of the difference is flushes "
         r"\(for the journal\): (\d+) % \[(\d+), (\d+)\]\. Then: the device \(for the journal\), [^.]+\. "
         r"xfs takes 0\.\d+ \[0\.\d+, 0\.\d+\] of ext4's time: [\d.]+ µs against 1\.\d+ ms; n = 5 diagnostic blocks\. "
         r"Work: 2\.1 flushes per sync on ext4, 1\.0 on xfs \(0\.4\d* \[[^]]+\] times\); "
@@ -103,7 +103,7 @@ def test_the_work_of_syncs_does_not_explain_writes_that_wait_for_no_device() -> 
     truth = {name: {"write": {("processor", "own"): us * 1e-6}} for name, us in (("ext4", 2), ("xfs", 9))}
     said = next(each for each in sentences(run_of("ext4", "xfs", truth=truth)) if "mean write" in each)
     assert said.startswith(
-        "xfs and ext4, mean write latency under fsync: The largest part of the difference is time on "
+        "xfs takes longer than ext4, mean write latency under fsync: The largest part of the difference is time on "
     )
 
 
@@ -131,6 +131,40 @@ def test_a_part_that_points_the_other_way_is_named_as_such() -> None:
     said = next(each for each in sentences(run_of("ext4", "xfs", truth=truth)) if "mean sync" in each)
     assert re.search(r"is flushes \(for the journal\): more than all of it( \(at least \d\d %\))?\. ", said), said
     assert re.search(r"Against it: time on the processor, \d\d % \[\d\d, \d\d\]\.", said), said
+
+
+def test_no_two_parts_have_one_name() -> None:
+    own = {"ext4": 4e-4, "xfs": 1e-4}
+    truth = {
+        name: {"sync": {("flush", "journal"): 2 * own[name], ("flush", "own"): own[name], ("lock", "own"): 1e-5}}
+        for name in own
+    }
+    said = next(each for each in sentences(run_of("ext4", "xfs", truth=truth, spread=0.01)) if "mean sync" in each)
+    assert "is flushes (for the journal): 6" in said
+    assert "Then: flushes (of the sync itself), 3" in said
+    assert "flushes: " not in said
+    assert "flushes, " not in said
+
+
+@every_row(("traced", "tool", "withheld"), [(2.2, 1.0, True), (1.0, 1.6, True), (1.4, 1.0, False), (1.0, 1.4, False)])
+def test_shares_are_withheld_with_their_reason_first_where_parts_add_up_far_from_the_tools_mean(
+    traced: float, tool: float, *, withheld: bool
+) -> None:
+    wrong = {("xfs", block): {"traced_mean": traced * 1e-3, "tool_mean": tool * 1e-3} for block in range(1, 6)}
+    text = shown(run_of("ext4", "xfs", changes=wrong))
+    subject = "ext4 takes longer than xfs, mean sync latency"
+    times = {2.2: "2.2", 1.0: "0.62"}.get(traced)
+    reason = f"{subject} : Shares are withheld: the parts of xfs/fsync add up to {times} times the tool's own mean. xfs"
+    assert (reason in text) == withheld
+    assert ("The largest part of the difference" in text) != withheld
+    assert ("Parts of each difference that is shown" in text) != withheld
+
+
+def test_a_difference_that_the_counted_trials_show_the_other_way_round_says_so() -> None:
+    run = run_of("ext4", "xfs")
+    slower = [replace(each, verdict="slower", metric="sync_rate") for each in run.comparisons]
+    text = shown(replace(run, comparisons=slower, answer_metrics={"fsync": ("sync_rate",)}))
+    assert "mean sync latency : The counted trials show the opposite. The largest part of the difference is" in text
 
 
 def test_of_a_difference_that_may_be_zero_nothing_is_shown() -> None:

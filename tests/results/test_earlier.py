@@ -129,10 +129,11 @@ def test_the_gate_and_the_comparison_say_how_it_is_known(results: Path, capsys: 
         assert compared["runs_differ"] == gate["runs_differ"]
         assert {one["run_spread"]["change"]["earlier_runs"] for one in gate["figures"]} == {0 if stated else 6}
         assert {one["run_spread"]["a"]["runs"] for one in compared["ratios"]} == {0 if stated else 6}
-    told = re.fullmatch(r"Runs differ by (.+) % to (.+) %, measured from 6 earlier runs .+ box\.", said["measured"])
+    source = r"Runs differ by (.+) % to (.+) % \(standard .+\), measured from 6 earlier runs .+ box\."
+    told = re.fullmatch(source, said["measured"])
     assert told
     assert float(told[1]) < float(told[2]), "from the figure that differs least to that which differs most"
-    assert said["stated"].startswith("Runs differ by 3 % or less, as --runs-differ states")
+    assert said["stated"].startswith("Runs differ by 3 % or less (standard deviation from run to run), as --runs-")
 
 
 def test_with_several_runs_on_a_side_nothing_is_stated(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

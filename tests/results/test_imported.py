@@ -112,7 +112,7 @@ def test_the_parts_of_a_report_cope(imported: Run) -> None:
     assert "measured elsewhere" in repr(question(imported))
     assert "n = 3 blocks" in repr(question(imported))
     assert "took" not in repr(question(imported))
-    assert "tmpfs is faster than ext4 for writes. Trust: low" in repr(answer(imported))
+    assert "tmpfs looks faster than ext4 for writes (×1.993). Trust: low" in repr(answer(imported))
     assert "Nothing is known of the box itself." in repr(box(imported))
     assert "Seed none" in repr(versions(imported))
     assert "nan" not in repr(trials(imported)).lower()

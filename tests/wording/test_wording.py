@@ -189,7 +189,7 @@ def test_a_workload_is_named_with_its_factors_once() -> None:
         (
             {"doubts": ["cache-served", "too-few"], "candidate": "fs{0}{times}"},
             "fs{0}{times} writes 6.9 times [6.5, 7.3] as fast as ext4 under dd-write: faster; n = 5 blocks. Doubtful: "
-            "cache served and too few (see the caveats).",
+            "cache served and too few trials (see the caveats).",
         ),
         (
             {"method": WELCH_METHOD},
@@ -268,9 +268,9 @@ def test_a_doubtful_extreme_is_no_finding() -> None:
     weak, sound = comparison(ratio=90.0), comparison(workload="dd-read", ratio=2.0, low=1.8, high=2.2)
     doubts = caveats.doubts_by_cell([caveat("noisy-box", "warning", "tmpfs/dd-write")])
     assert verdicts.finding([weak, sound], 0.02, doubts) == (
-        "The largest effect without a doubt: tmpfs writes 2.0 times [1.8, 2.2] as fast as ext4 under dd-read"
+        "The largest effect that is not doubtful: tmpfs writes 2.0 times [1.8, 2.2] as fast as ext4 under dd-read"
     )
-    assert verdicts.finding([weak], 0.02, doubts) == "1 of 1 ratio differ from 1, but it is doubtful"
+    assert verdicts.finding([weak], 0.02, doubts) == "1 of 1 comparison shows a difference, but it is doubtful"
     unusable = comparison(verdict="not usable")
     assert verdicts.finding([unusable], 0.02, doubts) == "Nothing is shown to be faster or slower than ext4"
 
@@ -336,7 +336,7 @@ def test_caveats_are_grouped_worst_first() -> None:
     of_cells = [caveat("too-short", "note", "a/x"), caveat("noisy", "warning", "a/x")]
     of_cells += [caveat("failed-trials", "error", "b/x"), caveat("noisy", "warning", "b/x")]
     groups = caveats.grouped([*of_cells, caveat("busy", "warning", scope="run")])
-    headings = ["Failed trials (1 cell)", "Noisy (2 cells)", "Busy", "Too short (1 cell)"]
+    headings = ["Failed trials (1 cell)", "Noisy (2 cells)", "Busy", "Trials too short (1 cell)"]
     assert [group.heading for group in groups] == headings
     assert caveats.caveat_line(groups) == (
         "Do not use: Failed trials (1 cell): about b/x. Doubt: Noisy (2 cells), Busy. 1 note."

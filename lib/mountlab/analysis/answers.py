@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,12 +11,13 @@ from mountlab.analysis.run_view import AnsweredRun
 from mountlab.checks.asked import part_of
 from mountlab.core.findings import Claim, Comparison
 from mountlab.core.groups import by_key
-from mountlab.core.numbers import counted, listed, percent
+from mountlab.core.numbers import TIMES, counted, listed, percent
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import doubts_by_cell
 
-_MOST_PARTS, _MOST_CLAUSES, _MOST_NAMES = 5, 3, 3
-"""Workloads that are parts themselves; clauses of the answer, and names in one: of more it gives the number."""
+_MOST_PARTS, _MOST_CLAUSES, _MOST_NAMES, _MOST_FIGURES = 5, 3, 3, 2
+"""Workloads that are parts themselves; clauses of the answer, names in one, and ratios behind a
+name: of more it gives the number, or none."""
 ClaimState = Literal["confirmed", "contradicted", "open", "not measured"]
 """How the result stands to what was expected."""
 
@@ -59,11 +61,12 @@ def _part_namer(run: AnsweredRun) -> Callable[[Comparison], str]:
     return name_part
 
 
-def sentence(run: AnsweredRun) -> str:
-    """Return the answer to the whole question: where each file system is faster, slower, the same, or none of these is
-    shown.
+def sentence(run: AnsweredRun, *, sure: bool = True) -> str:
+    """Return the answer to the whole question: where each file system is faster or slower, by how much, or the same, or
+    where none of these is shown. What a caveat weakens only looks so, and without `sure` all does.
 
-    'tmpfs is faster than ext4 for flushed writes and cold reads, slower for warm reads; xfs is undecided throughout.'
+    'tmpfs is faster than ext4 for flushed writes (×1.49) and cold reads (×5.0 and ×61), slower for warm reads (×0.39);
+    xfs is undecided throughout.'
     """
     answer = answering(run)
     if not answer:
@@ -73,35 +76,54 @@ def sentence(run: AnsweredRun) -> str:
     if all(comparison.verdict == "undecided" for comparison in answer):
         return f"No difference from {answer[0].baseline} is shown, in {verdicts.all_of(len(answer))}."
     smallest, parts = run.sweep.design.smallest_effect, parts_of(run, answer)
-    by_tally: dict[tuple[tuple[str, tuple[str, ...]], ...], list[str]] = {}
-    for candidate in dict.fromkeys(comparison.candidate for comparison in verdicts.strongest_first(answer)):
+    candidates = list(dict.fromkeys(comparison.candidate for comparison in verdicts.strongest_first(answer)))
+    doubts = doubts_by_cell(run.caveats, run.sweep.own_metrics)
+    by_tally: dict[tuple[_Tally, bool], list[str]] = {}
+    for candidate in candidates:
         own = {part: [c for c in group if c.candidate == candidate] for part, group in parts.items()}
-        by_tally.setdefault(_tally(own, smallest), []).append(candidate)
+        tally = _tally(own, smallest, figures=len(candidates) <= _MOST_CLAUSES)
+        decided = [c for c in answer if c.candidate == candidate and c.verdict in ("faster", "slower")]
+        doubtful = bool(decided) and (not sure or bool(_weak(decided, doubts)))
+        by_tally.setdefault((tally, doubtful), []).append(candidate)
     baseline = f" than {answer[0].baseline}"
     clauses = []
-    for tally, names in list(by_tally.items())[:_MOST_CLAUSES]:
-        clauses.append(f"{listed(names)} {'are' if len(names) > 1 else 'is'} {_tally_text(tally, baseline)}")
+    for (tally, doubtful), names in list(by_tally.items())[:_MOST_CLAUSES]:
+        verb = ("looks", "look") if doubtful else ("is", "are")
+        clauses.append(f"{listed(names)} {verb[len(names) > 1]} {_tally_text(tally, baseline)}")
         baseline = ""
     more = [name for names in list(by_tally.values())[_MOST_CLAUSES:] for name in names]
     return "; ".join([*clauses, *([f"{counted(len(more), 'more file system')} in the table"] if more else [])]) + "."
 
 
-def _tally(parts: Mapping[str, Sequence[Comparison]], smallest: float) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return verdict words to what they hold for, of one candidate: parts of the question, and of a part whose
-    comparisons differ its workloads, or where these are many their number."""
+_DIRECTIONS = ("faster", "slower", "better", "worse")
+_Tally = tuple[tuple[str, tuple[str, ...]], ...]
+"""Verdict words to what they hold for."""
+
+
+def _tally(parts: Mapping[str, Sequence[Comparison]], smallest: float, *, figures: bool) -> _Tally:
+    """Return the tally of one candidate: parts of the question, and of a part whose comparisons differ its workloads,
+    or where these are many their number. `figures`: whether ratios stand behind them."""
     rows: list[tuple[str, str]] = []
     for part, group in parts.items():
         fell = by_key((_verdict_words(comparison, smallest), comparison) for comparison in group)
         for verdict, members in fell.items():
             if len(fell) == 1:
-                rows.append((verdict, _spoken(part)))
+                rows.append((verdict, f"{_spoken(part)}{_times(members) if figures else ''}"))
             elif len(group) <= _MOST_NAMES:
-                rows += [(verdict, verdicts.workload_of(comparison)) for comparison in members]
+                rows += [(verdict, f"{verdicts.workload_of(c)}{_times([c]) if figures else ''}") for c in members]
             else:
                 rows.append((verdict, f"{len(members)} of {len(group)} {_spoken(part)}"))
     order = [*map(str, verdicts.SIGNS)]
     by_verdict = sorted(by_key(rows).items(), key=lambda item: order.index(item[0]) if item[0] in order else 0)
     return tuple((verdict, tuple(names)) for verdict, names in by_verdict)
+
+
+def _times(comparisons: Sequence[Comparison]) -> str:
+    """' (×5.0 and ×61)' of a few decided comparisons; '' of others."""
+    decided = [c for c in comparisons if c.verdict in _DIRECTIONS and math.isfinite(c.ratio)]
+    if len(decided) != len(comparisons) or len(decided) > _MOST_FIGURES:
+        return ""
+    return f" ({listed([f'{TIMES}{verdicts.compared_figures(c).value}' for c in decided])})"
 
 
 def _verdict_words(comparison: Comparison, smallest: float) -> str:
@@ -115,29 +137,27 @@ def _spoken(part: str) -> str:
     return f"{noun} of {kind}" if noun else part
 
 
-def _tally_text(tally: Sequence[tuple[str, Sequence[str]]], baseline: str) -> str:
-    """'faster than ext4 for flushed writes and undecided for the rest'."""
-    if len(tally) == 1:
-        return f"{_compared_with(tally[0][0], baseline)} {_where(tally[0][1], whole=True)}"
+def _tally_text(tally: _Tally, baseline: str) -> str:
+    """'faster than ext4 for flushed writes, undecided for the rest'."""
     texts = []
     for place, (verdict, names) in enumerate(tally):
-        last = verdict == "undecided" and place == len(tally) - 1 and len(names) > 1
-        texts.append(f"{_compared_with(verdict, baseline)} for {'the rest' if last else _where(names)}")
+        rest = verdict == "undecided" and 0 < place == len(tally) - 1 and len(names) > 1
+        whole = len(tally) == 1 and len(names) > 1 and (len(names) > _MOST_NAMES or verdict not in _DIRECTIONS)
+        where = "throughout" if whole else f"for {'the rest' if rest else _where(names)}"
+        texts.append(f"{_compared_with(verdict, baseline)} {where}")
         baseline = ""
     return ", ".join(texts)
 
 
 def _compared_with(verdict: str, baseline: str) -> str:
-    if verdict in ("faster", "slower", "better", "worse"):
+    if verdict in _DIRECTIONS:
         return f"{verdict}{baseline}"
     if verdict.startswith("the same"):
         return f"{verdict}{baseline.replace('than', 'as')}"
     return "not to be used" if verdict == "not usable" else verdict
 
 
-def _where(names: Sequence[str], *, whole: bool = False) -> str:
-    if whole:
-        return f"for {names[0]}" if len(names) == 1 else "throughout"
+def _where(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMES
     return listed([*names[:_MOST_NAMES], f"{more} more"] if more > 0 else list(names))
 
@@ -149,7 +169,9 @@ def how_far(run: AnsweredRun) -> str:
         return ""
     counts = {verdicts.counted_pairs(c) for c in answering(run) if verdicts.has_blocks(c) and not c.censored}
     alike = f"{counts.pop()} each. " if len(counts) == 1 else ""
-    return f"{alike}Verdicts and intervals hold at {percent(run.sweep.design.level)} for all {count} ratios together."
+    level = percent(run.sweep.design.level)
+    how = "A ratio is the geometric mean of those within blocks, not the quotient of the means."
+    return f"{alike}Verdicts and intervals hold at {level} for all {count} ratios together. {how}"
 
 
 def _weak(comparisons: Sequence[Comparison], doubts: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
@@ -172,6 +194,7 @@ def expectations(run: AnsweredRun) -> list[Expected]:
             group = [c for c, parts in rows if part in parts and candidate in ("", c.candidate)]
             weak = len(_weak(group, doubts))
             state, text = _claim_state(claim, group, weak)
+            text += ", doubtful" if weak and state in ("open", "contradicted") else ""
             results.append(Expected(part, claim, candidate, state, text, weak > 0))
     return results
 

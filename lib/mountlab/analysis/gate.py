@@ -80,6 +80,8 @@ class Judged:
     unless: float = math.nan
     """Of one run beside one: what it does unless runs differ by more than so much, the break-even. Where it does
     nothing even if runs do not differ at all, NaN."""
+    means: tuple[float, float] = (math.nan, math.nan)
+    """Geometric means of the change and of the baseline, whose quotient is the ratio, in the unit of the metric."""
     spread: tuple[FigureSpread, ...] = ()
     """By how much runs like that of the change, and like that of the baseline, differ; () with several on a side."""
 
@@ -181,7 +183,10 @@ def judge(
     differ = runs_differ or RunsDiffer()
     spreads = [_spread(figure, runs, differ) for figure in present]
     against = _against(present, sides, margin, looks, spreads)
-    judged = [_judged(figure, against, place, spreads[place]) for place, figure in enumerate(present)]
+    judged = [
+        replace(_judged(figure, against, place, spreads[place]), means=_means(figure, sides, against.counted))
+        for place, figure in enumerate(present)
+    ]
     judged += filter(None, without_ratio)
     changed = differences(runs[0], runs[1:], common)
     changed_first = differences(runs[0], sides.change[:1], [common[len(sides.baseline) - 1]])
@@ -340,6 +345,15 @@ def _values(figure: SharedFigure, side: slice) -> Sequence[float]:
     if len(figure.values) == _ONE_EACH:
         return samples[0]
     return [float(np.exp(np.mean(np.log(sample)))) if min(sample) > 0 else math.nan for sample in samples]
+
+
+def _means(figure: SharedFigure, sides: _Sides, counted: tuple[int, int]) -> tuple[float, float]:
+    """Return the geometric mean of what counts of the change, and of the baseline; NaN where nothing is positive."""
+    theirs, ours = (
+        np.log([value for value in _values(figure, side)[:most] if value > 0] or [math.nan])
+        for side, most in zip(sides.places, reversed(counted), strict=True)
+    )
+    return float(np.exp(ours.mean())), float(np.exp(theirs.mean()))
 
 
 def _judged(figure: SharedFigure, against: AgainstMargin, place: int, spread: tuple[FigureSpread, ...]) -> Judged:

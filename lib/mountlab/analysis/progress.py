@@ -8,6 +8,9 @@ from mountlab.core.frames import rows_of
 from mountlab.core.numbers import counted
 from mountlab.wording.verdicts import has_blocks
 
+ONE_SIDED = "no block has figures of both sides of a comparison"
+"""Why a run that was stopped has no answer."""
+
 
 def so_far(run: RunView) -> str:
     """Return how far a run came that is running or was stopped; '' of a complete one."""
@@ -39,7 +42,8 @@ def nothing_compared_yet(run: RunView) -> str:
     compared = answering(run)
     if not compared or run.sweep.searches or any(map(has_blocks, compared)):
         return ""
-    return "no block has both sides of a ratio"
+    names = list(dict.fromkeys(run.estimates["filesystem"]))
+    return f"only {names[0]} has been measured so far" if len(names) == 1 else ONE_SIDED
 
 
 def _any_counted(run: RunView) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal
 from mountlab.analysis.answers import answering, sentence
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.trust import trust_of
 from mountlab.checks.asked import part_of, streams
 from mountlab.checks.rates import rates
 from mountlab.checks.traffic import CACHED_BELOW
@@ -146,10 +147,11 @@ def promise_lines(run: RunView) -> list[PromiseLine]:
 
 
 def answer_sentence(run: RunView) -> str:
-    """Return the answer of a run in a sentence: where nothing is compared, how often promises were kept."""
+    """Return the answer of a run in a sentence, which only looks so where its trust is low; where nothing is compared,
+    how often promises were kept."""
     states = [line.state for line in promise_lines(run)] if not answering(run) else []
     if not states:
-        return sentence(run)
+        return sentence(run, sure=trust_of(run).grade != "low")
     if len(states) == 1:
         return f"The promise was {states[0]}."
     counts = {state: states.count(state) for state in _FIRST}

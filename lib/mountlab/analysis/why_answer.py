@@ -47,10 +47,16 @@ class Answer:
         return cause is not None and cause.differs and (cause.ratio.ratio < 1) != (better == "faster")
 
     @property
+    def is_far_off(self) -> bool:
+        """Whether the parts of a side add up so far from the tool's mean that their shares are withheld."""
+        return any(off.is_far for off in self.off)
+
+    @property
     def established(self) -> PartOfDifference | None:
         """The largest part of the difference, where one is shown to be it; else None."""
         cause = self.cause
-        unclear = cause is None or self.comparison.verdict == "undecided" or self.against or cause.as_large
+        undecided = self.comparison.verdict == "undecided"
+        unclear = cause is None or undecided or self.against or self.is_far_off or cause.as_large
         return None if unclear or cause is None else cause.largest
 
 

@@ -14,6 +14,8 @@ from mountlab.stats import Ratio, compare_unpaired
 
 SUM_WITHIN = 0.05
 """So near to the tool's own mean latency the parts of an operation are to add up."""
+FAR_OFF = 1.5
+"""Times that mean, or less than one by it, from which on the shares of parts say nothing."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class Off:
     def by(self) -> float:
         """How far they are off, as a share of the tool's mean."""
         return abs(self.traced / self.tool - 1)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether they are so far off that shares of them are withheld."""
+        return not 1 / FAR_OFF <= self.traced / self.tool <= FAR_OFF
 
     @property
     def is_slowed(self) -> bool:

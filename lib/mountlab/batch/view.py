@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from mountlab.analysis import answers, load_curve
+from mountlab.analysis.promises import answer_sentence
 from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import trust_of
@@ -50,6 +51,8 @@ class ItemResult:
     not_citable: str = ""
     """Why its answer cannot be cited: '2 cells not to be used', 'undecided; up to 18 blocks needed'; '' if it can."""
     next_step: str = ""
+    trust: str = ""
+    """Its grade: 'high', 'medium' or 'low'; '' where nothing was measured that could be trusted."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +86,17 @@ def result_of(run: RunView) -> ItemResult:
     statuses = Counter(map(str, run.trials["status"]))
     searches = load_curve.searches(run) if run.sweep.searches else []
     capacities = capacity.answer_lines(run.sweep, searches, run.comparisons, run.caveats)
+    trust = dict(trust_lines(run))
     return ItemResult(
         question=" ".join(run.sweep.question.split()),
-        verdict=capacities[0][1] if capacities else answers.sentence(run),
+        verdict=capacities[0][1] if capacities else answer_sentence(run),
         beside=beside(run),
         caveats=caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats),
         left_out=dict(run.sweep.left_out),
         bad_trials={status: n for status, n in statuses.items() if status in ("failed", "invalid")},
         not_citable=_why_not_citable(run),
-        next_step=dict(trust_lines(run)).get("Next", ""),
+        next_step=trust.get("Next", ""),
+        trust=trust_of(run).grade if trust else "",
     )
 
 
@@ -184,11 +189,15 @@ def summary_text(view: BatchView) -> str:
 
 def lines(view: BatchView) -> list[tuple[str, str]]:
     """Return what became of the items and which answers can be cited, why others cannot, and how ours stand to what was
-    published, each below what it is about: ('', 'Both items finished; 1 of 2 can be cited.'), ('tour on local', '1 cell
-    not to be used.')."""
+    published, each below what it is about: ('', 'Both items finished; “why on local” can be cited, “tour on local”
+    cannot.'), ('“tour on local”', '1 cell not to be used.')."""
     agreements = [row.agreement for item in view.batch.items for row in _published_of(view, item)]
     published = [("", verdicts.agreement_sentence(agreements))] if agreements else []
     return [("", f"{_finished(view)}{_citable(view)}."), *_not_citable(view), *published]
+
+
+def _quoted(item: Item) -> str:
+    return f"“{item.label}”"
 
 
 def verdict(view: BatchView) -> str:
@@ -206,13 +215,22 @@ def _finished(view: BatchView) -> str:
     return f"Of {numbers.counted(total, 'item')}: {numbers.listed(parts)}"
 
 
+def _measured(view: BatchView) -> list[tuple[Item, ItemResult]]:
+    """Return the items that have measured something, with what they say."""
+    return [(item, view.results[item.id]) for item in view.batch.items if item.id in view.results]
+
+
 def _citable(view: BatchView) -> str:
-    """'; neither can be cited', of the items that measured something."""
-    total, bad = len(view.results), sum(bool(result.not_citable) for result in view.results.values())
+    """'; neither can be cited', of the items that measured something; of few that differ in it their names."""
+    by_citable = by_key((not result.not_citable, _quoted(item)) for item, result in _measured(view))
+    good, unfit = by_citable.get(True, []), by_citable.get(False, [])
+    total, bad = len(view.results), len(unfit)
     if not total:
         return ""
-    if 0 < bad < total:
-        return f"; {total - bad} of {total} can be cited"
+    if good and unfit:
+        if total > _MOST_NAMED:
+            return f"; {len(good)} of {total} can be cited"
+        return f"; {numbers.listed(good)} can be cited, {numbers.listed(unfit)} cannot"
     none, every = {1: ("it cannot", "it can"), 2: ("neither can", "both can")}.get(
         total, (f"none of {total} can", f"all {total} can")
     )
@@ -221,8 +239,7 @@ def _citable(view: BatchView) -> str:
 
 def _not_citable(view: BatchView) -> list[tuple[str, str]]:
     """Return each reason below the items that it holds for."""
-    results = ((item.label, view.results[item.id]) for item in view.batch.items if item.id in view.results)
-    reasons = by_key((result.not_citable, label) for label, result in results if result.not_citable)
+    reasons = by_key((result.not_citable, _quoted(item)) for item, result in _measured(view) if result.not_citable)
     parts = [(numbers.first_few(names, _MOST_NAMED), f"{capital(why)}.") for why, names in reasons.items()]
     return [*parts[:_MOST_NAMED], *([("", "The table has the other reasons.")] if len(parts) > _MOST_NAMED else [])]
 
@@ -257,7 +274,7 @@ def title(view: BatchView) -> Html:
     """Return the title, and below it when and how long."""
     spent = sum(outcome.elapsed_s for outcome in view.outcomes.values())
     day = datetime.fromisoformat(view.created_at).strftime("%Y-%m-%d %H:%M %Z").strip()
-    parts = (view.name, day, numbers.counted(len(view.batch.items), "item"), numbers.duration_text(round(spent)))
+    parts = (view.name, day, numbers.counted(len(view.batch.items), "item"), numbers.rough_duration(spent))
     return html.joined(html.heading(view.batch.title, level=1), html.paragraph(" · ".join(parts), kind="meta"))
 
 
@@ -269,18 +286,17 @@ def answer(view: BatchView) -> Html:
         names = numbers.listed([item.id for item in unfinished])
         alert = html.box("alert warning", html.paragraph(f"Not finished: {names}. To go on:"), html.code(view.command))
     (_, first), *others = lines(view)
-    results = ((item.label, view.results[item.id]) for item in view.batch.items if item.id in view.results)
-    steps = [(f"Next for {label}", result.next_step) for label, result in results if result.not_citable]
+    steps = [(f"Next for {_quoted(item)}", result.next_step) for item, result in _measured(view) if result.not_citable]
     below = (*others, *(step for step in steps[:_MOST_NAMED] if step[1]))
     parts = (html.paragraph(html.labelled(*line)) for line in below)
     return html.joined(html.box("answer", html.paragraph(first, kind="lead"), *parts), alert)
 
 
 def items(view: BatchView) -> Html:
-    """Return one row an item: its state, what its run says, what there is to doubt, and the way to its report."""
-    head = [Column(name) for name in ("Item", "State", "What it says", "Caveats", "Report")]
+    """Return one row an item: its state, what its run says, how far to trust it, and the way to its report."""
+    head = [Column(name) for name in ("Item", "State", "What it says", "Trust", "Report")]
     groups = by_key((item.group, _item_row(view, item)) for item in view.batch.items)
-    parts = [Rows(rows, name) for name, rows in groups.items()]
+    parts = [Rows(rows, name if len(groups) > 1 else "") for name, rows in groups.items()]
     return html.table(head, parts, caption="Items, in the order of the batch")
 
 
@@ -297,16 +313,16 @@ def over_boxes(view: BatchView) -> Html:
 def _item_row(view: BatchView, item: Item) -> list[Text]:
     outcome, result = view.outcomes.get(item.id), view.results.get(item.id)
     says: Text = in_one_line(outcome.reason) if outcome and outcome.reason else ""
-    caveats = ""
+    trust: Text = ""
     if result:
-        says = html.stacked(result.verdict, result.question)
-        counts = [f"Not citable: {result.not_citable}"] if result.not_citable else []
-        counts += [f"{n} × {SEVERITY_WORDS[kind]}" for kind in _SEVERITIES if (n := result.caveats.get(kind))]
+        unfit = f"Cannot be cited, {result.not_citable}" if result.not_citable else ""
+        says = html.stacked(html.labelled(unfit, result.verdict), result.question)
+        counts = [f"{n} × {SEVERITY_WORDS[kind]}" for kind in _SEVERITIES if (n := result.caveats.get(kind))]
         counts += [numbers.counted(n, f"{status} trial") for status, n in result.bad_trials.items()]
-        caveats = "; ".join(counts) or "none"
+        trust = html.stacked(result.trust, "; ".join(counts) or "no caveat")
     state = STATE_WORDS[view.state(item)].replace(" ", "\u00a0")
     where = f"; done on {outcome.box}" if outcome and outcome.box else ""
-    return [html.stacked(item.label, f"{item.id}{where}"), state, says, caveats, _links(outcome)]
+    return [html.stacked(item.label, f"{item.id}{where}"), state, says, trust, _links(outcome)]
 
 
 def _links(outcome: ItemOutcome | None) -> Html:
@@ -395,5 +411,7 @@ def _reasons(view: BatchView, chosen: Sequence[Item], nothing: str) -> Html:
 
 
 def again(view: BatchView) -> Html:
-    """Return the line that resumes it; for a complete batch it only rewrites the page."""
-    return html.code_block(view.command)
+    """Return the line that resumes it, where something is left to do."""
+    if view.having("failed", "stopped", None):
+        return html.code_block(view.command)
+    return html.nothing("Nothing is left to do.")

@@ -15,7 +15,7 @@ from mountlab.checks.base import SIDES, Check, Direction, Doubt, Evidence, of_tr
 from mountlab.checks.rates import Rate, rates
 from mountlab.core.frames import rows_of
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Cell, Workload
+from mountlab.core.model import Cell, Objective, Workload
 from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted, first_few, listed, quantity
 from mountlab.stats.capacity import RateTrial
@@ -318,16 +318,24 @@ def few_late_requests(evidence: Evidence) -> Iterator[Doubt]:
         if search and not math.isnan(rate):
             objective = search.objective
             counted_s = fio_open_loop.counted_s(cell.workload.options, objective, rate)
-            share = min(1 - PERCENT_OF[f"read_latency_{name}"] / 100 for name in objective.limits)
-            late = rate * counted_s * share
+            late = rate * counted_s * _late_share(objective)
             if late < FEWEST_LATE:
-                needed = f"{math.ceil(FEWEST_LATE / (rate * share)):,} s"
+                needed = f"{runtime_needed_s(objective, rate):,} s"
                 yield Doubt.of_cell(
                     cell,
                     f"at the capacity a trial has {rate * counted_s:,.0f} requests, and {late:,.0f} of them may be "
                     f"late. Late requests come in bursts, so the objective often holds by chance: the capacity may be "
                     f"too high. Give it a runtime of {needed} or more.",
                 )
+
+
+def runtime_needed_s(objective: Objective, rate: float) -> int:
+    """Return for how many seconds a trial of this rate has to run until FEWEST_LATE of its requests may be late."""
+    return math.ceil(FEWEST_LATE / (rate * _late_share(objective)))
+
+
+def _late_share(objective: Objective) -> float:
+    return min(1 - PERCENT_OF[f"read_latency_{name}"] / 100 for name in objective.limits)
 
 
 def capacity_changed(evidence: Evidence) -> Iterator[Doubt]:

@@ -340,7 +340,7 @@ CHECKS = (
         severities=("note",),
         needs="swap_used_bytes",
     ),
-    Check("box-busy", busy, "Run again when the box is quiet, or with more blocks.", blind=from_counters("others")),
+    Check("box-busy", busy, "Run again when the box is quiet.", blind=from_counters("others")),
     Check(
         "time-stolen", stolen, "Measure at another hour, or on a machine of your own.", blind=from_counters("stolen")
     ),

@@ -125,6 +125,19 @@ def workload_label(workload: str, factors: Mapping[str, str]) -> str:
     return " ".join([workload, *missing])
 
 
+_SPOKEN_CODES = {
+    "discards": "discards (TRIM) during trials",
+    "few-late-requests": "percentiles of too few requests",
+    "imported": "logs measured elsewhere",
+    "memory-given-back": "memory returned to the host",
+    "not-steady": "trials not steady",
+    "other-io": "other programs on the disk",
+    "too-few": "too few trials",
+    "too-short": "trials too short",
+}
+"""Codes that say little, or the wrong thing, without their message."""
+
+
 def code_words(code: str) -> str:
     """Return the code of a caveat as words."""
-    return code.replace("_", " ").replace("-", " ")
+    return _SPOKEN_CODES.get(code, code.replace("_", " ").replace("-", " "))

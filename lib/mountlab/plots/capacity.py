@@ -20,8 +20,9 @@ from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of
 from mountlab.plots.style import SMALL_PT, Mark, marks_of
 from mountlab.plots.svg import INK
 
-_BAR_STEP_PT = 7.0
-"""From the bar of one file system down to that of the next: the first lies on the line of the objective."""
+_BAR_STEP_PT, _ABOVE_BARS_PT, _NAME_PT = 6.0, 5.0, 11.0
+"""From the bar of one capacity down to that of the next, in a strip along the axis; above the first; and for the name
+of the strip, which a panel beside others has no room for."""
 _TRIAL_SIZE, _CAPACITY_SIZE = 3.4, 4.6
 
 
@@ -29,8 +30,8 @@ def plot_capacity(curves: Sequence[LoadCurve], *, filesystems: Sequence[str]) ->
     """Return latency over the arrival rate, a panel for each workload and objective, a colour for each file system.
 
     A small mark is a trial, hollow where its schedule of arrivals was not kept. The line joins the percentiles of the
-    objective by rate, the paler one the medians. The objective is a horizontal line; on it, or below it where several
-    file systems stand, lies the interval of each capacity, with its estimate. `filesystems`: all of the sweep, in its
+    objective by rate, the paler one the medians. The objective is a horizontal line. In a strip along the rates, below
+    all latencies, lies the interval of each capacity, with its estimate. `filesystems`: all of the sweep, in its
     order. Raises InputError where no trial has the latency of an objective.
     """
     drawn = [curve for curve in curves if any(_latency(curve, trial) > 0 for trial in curve.trials)]
@@ -42,12 +43,23 @@ def plot_capacity(curves: Sequence[LoadCurve], *, filesystems: Sequence[str]) ->
     scale = scale_for("s", max(curve.limit for curve in drawn))
     with panel_figure(panel_titles) as panels:
         for title, axes in panels.items():
+            if len(panel_titles) == 1:  # what the title of the figure says
+                axes.set_title("", loc="left")
             _scale_axes(axes, drawn, scale)
             for curve in titles[title]:
                 _draw(axes, curve, marks[curve.filesystem], scale)
-        name_axes(panels, x=f"requests that arrive per second{more}", y=f"latency from when due, {scale.unit}")
-    for title, axes in panels.items():  # their height is settled by now
-        _objective(axes, titles[title], marks, scale)
+        bars = "; bars: capacities" if len(panels) > 1 else ""
+        name_axes(panels, x=f"requests that arrive per second{bars}{more}", y=f"latency from when due, {scale.unit}")
+    known = {title: list(filter(_is_known, titles[title])) for title in panels}
+    above_pt = _ABOVE_BARS_PT + (_NAME_PT if len(panels) == 1 else 0.0)
+    first, most = next(iter(panels.values())), max(map(len, known.values()))
+    bottom, point = _add_strip(first, above_pt + _BAR_STEP_PT * most if most else 0.0)
+    for title, axes in panels.items():
+        _objective(axes, titles[title], scale)
+        _capacities(axes, known[title], marks, bottom, bottom / point**above_pt, point**_BAR_STEP_PT)
+    _say(first, "pale lines: medians", first.get_ylim()[1], {"xytext": (0, -2), "va": "top"})
+    if most and len(panels) == 1:
+        _say(first, "capacity with its interval", bottom, {"xytext": (0, -2), "va": "top"})
     several = len({curve.workload_label for curve in drawn}) > 1
     lines = []
     for curve in drawn:  # 'ext4: read p99 0.81 ms at 500 requests/s to 210 ms at 4 000 requests/s, capacity ...'
@@ -59,7 +71,8 @@ def plot_capacity(curves: Sequence[LoadCurve], *, filesystems: Sequence[str]) ->
         if _bounded(curve.capacity):
             parts.append(f"capacity {_figures(curve.capacity)} requests/s")
         lines.append(f"{curve.filesystem}{f', {curve.workload_label}' if several else ''}: {', '.join(parts)}")
-    return Plot(figure_of(panels), _finding(drawn), f"Latency over the arrival rate. {in_alt(lines)}", present)
+    alt = f"Latency over the arrival rate, the medians in pale lines. {in_alt(lines)}"
+    return Plot(figure_of(panels), _finding(drawn), alt, present)
 
 
 def _latency(curve: LoadCurve, trial: LoadTrial) -> float:
@@ -91,24 +104,50 @@ def _draw(axes: Axes, curve: LoadCurve, mark: Mark, scale: Scale) -> None:
     axes.plot(rates, medians, color=mark.colour, linewidth=1.0, alpha=0.45)
 
 
-def _objective(axes: Axes, curves: Sequence[LoadCurve], marks: Mapping[str, Mark], scale: Scale) -> None:
-    """The line of the objective with its text, on the side with more room, and the capacities on it, one below the
-    other."""
+def _objective(axes: Axes, curves: Sequence[LoadCurve], scale: Scale) -> None:
+    """The line of the objective with its name, on the side with more room."""
     limit = curves[0].limit / scale.factor
     axes.axhline(limit, color=INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
-    where: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
     bottom, top = axes.get_ylim()
     above = limit**2 < bottom * top  # the axis is logarithmic
     side: dict[str, Any] = {"xytext": (0, 3), "va": "bottom"} if above else {"xytext": (0, -3), "va": "top"}
-    axes.annotate(curves[0].text, (0.01, limit), fontsize=SMALL_PT, color=INK, **side, **where)
-    step = _BAR_STEP_PT / (72 * figure_of({"": axes}).get_figheight() * axes.get_position().height)
-    for place, curve in enumerate(curves):
-        y = float(limit * (bottom / top) ** (place * step))
+    _say(axes, "objective", limit, side)
+
+
+def _is_known(curve: LoadCurve) -> bool:
+    """Return whether a capacity is bounded on one side at least."""
+    return curve.capacity.low > 0 or math.isfinite(curve.capacity.high)
+
+
+def _add_strip(axes: Axes, strip_pt: float) -> tuple[float, float]:
+    """Make room for capacities below all latencies, once the height of the panels is settled. Return where it begins,
+    and the factor of a point on the axis."""
+    bottom, top = axes.get_ylim()
+    height_pt = 72 * figure_of({"": axes}).get_figheight() * axes.get_position().height
+    point = float((top / bottom) ** (1 / (height_pt - strip_pt)))
+    axes.set_yticks([tick for tick in axes.get_yticks() if bottom <= tick <= top])
+    axes.set_ylim(bottom / point**strip_pt, top)
+    return bottom, point
+
+
+def _capacities(
+    axes: Axes, curves: Sequence[LoadCurve], marks: Mapping[str, Mark], bottom: float, y: float, step: float
+) -> None:
+    """The capacities from `y` down, a factor of `step` apart, below all latencies, which end at `bottom`."""
+    axes.axhline(bottom, color=INK, linewidth=0.6, alpha=0.5)
+    axes.spines["left"].set_bounds(bottom, axes.get_ylim()[1])
+    for curve in curves:
         mark, capacity = marks[curve.filesystem], curve.capacity
-        low = capacity.low if capacity.low > 0 else -math.inf  # open at both ends it says nothing
+        low = capacity.low if capacity.low > 0 else -math.inf
         interval(axes, y, low, capacity.high, colour=mark.colour, width=2.6)
         if _bounded(capacity):
             dot(axes, capacity.mean, y, mark, size=_CAPACITY_SIZE)
+        y /= step
+
+
+def _say(axes: Axes, text: str, y: float, side: Mapping[str, Any]) -> None:
+    where: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+    axes.annotate(text, (0.01, y), fontsize=SMALL_PT, color=INK, **side, **where)
 
 
 def _bounded(capacity: Estimate) -> bool:

@@ -14,7 +14,7 @@ from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 
 from mountlab.core import numbers
-from mountlab.core.findings import Comparison
+from mountlab.core.findings import Comparison, Verdict
 from mountlab.core.names import metric_heading
 from mountlab.core.units import scale_for
 from mountlab.plots.axes import in_alt
@@ -33,6 +33,8 @@ _DARK, _LIGHT = "#101010", "#fefefe"
 """Numbers on a coloured cell: the cell has the same colour on a light and on a dark page."""
 _LEAST_SPAN = 1.2
 _LEAST_PT = 8.0
+_MARKED: tuple[Verdict, ...] = ("undecided", "not usable")
+"""Verdicts whose sign stands behind the ratio."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,13 @@ def plot_ratio_heat(
         others = (f"{key}={level}" for key, level in comparison.factors.items() if key not in factors)
         x, y = (comparison.factors[factor] for factor in factors)
         text = numbers.ratio_figures(comparison.ratio, math.nan, math.nan).value
-        text += "?" if comparison.verdict == "undecided" else ""
+        text += verdicts.SIGNS[comparison.verdict][0] if comparison.verdict in _MARKED else ""
         squares.append(_Square(" ".join([comparison.candidate, *others]), x, y, comparison.ratio, text))
     widest = max(_LEAST_SPAN, *(max(comparison.ratio, 1 / comparison.ratio) for comparison in drawn))
     what = f"{metric_heading(metric, label)} under {workload}, ratio to {drawn[0].baseline}"
     key = f"; orange: more than {short(drawn[0].baseline, 12)}, purple: less"
-    undecided = "; ?: undecided" if any(comparison.verdict == "undecided" for comparison in drawn) else ""
+    present = [verdict for verdict in _MARKED if any(comparison.verdict == verdict for comparison in drawn)]
+    undecided = "".join(f"; {verdicts.SIGNS[verdict].replace(' ', ': ', 1)}" for verdict in present)
     return _heat(squares, factors, mpl.colormaps["PuOr_r"], LogNorm(1 / widest, widest), what, key + undecided)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -214,7 +215,9 @@ def export(executed: Path, *, title: str, kind: str = "report") -> str:
         template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)], file_extension=".html"
     )
     exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
-    exporter.register_preprocessor(without_empty_parts, enabled=True)  # type: ignore[no-untyped-call]
+    # What a batch has not is what went well: nothing failed, nothing was left out.
+    outline = partial(without_empty_parts, reasons_at_end=kind != "batch")
+    exporter.register_preprocessor(outline, enabled=True)  # type: ignore[no-untyped-call]
     body, _ = exporter.from_filename(str(executed))
     return page(Html(on_page(str(body))), title=title, kind=kind)
 

@@ -16,9 +16,10 @@ _TOP = 2
 Cell = Mapping[str, Any]
 
 
-def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
+def without_empty_parts(notebook: Any, resources: Any, *, reasons_at_end: bool = True) -> tuple[Any, Any]:
     """Return the notebook without the parts (from one heading of level 2 or 3 to the next) whose cells all have no
-    data; each that says why is a line at the end. A preprocessor of nbconvert's; `resources` stay as they are.
+    data; with `reasons_at_end` each that says why is a line at the end. A preprocessor of nbconvert's; `resources`
+    stay as they are.
     """
     parts = _parts(notebook.cells)
     reasons = {at: _nothing_in(part) for at, part in enumerate(parts)}
@@ -26,7 +27,7 @@ def without_empty_parts(notebook: Any, resources: Any) -> tuple[Any, Any]:
     empty = {at: text for at, text in reasons.items() if text is not None and not _holds_others(at, parts, reasons)}
     removed = [f"- {_title(parts[at])}: {text}" for at, text in empty.items() if text]
     cells = [cell for at, part in enumerate(parts) if at not in empty for cell in part]
-    if removed:
+    if removed and reasons_at_end:
         source = "\n".join(["### Not in this report", "", *removed])
         cells.append(type(notebook.cells[0])(cell_type="markdown", id="left-out-parts", metadata={}, source=source))
     return type(notebook)({**notebook, "cells": cells}), resources
@@ -37,11 +38,14 @@ def _parts(cells: Sequence[Cell]) -> list[list[Cell]]:
     them."""
     parts: list[list[Cell]] = [[]]
     for cell in cells:
-        hidden = "notebook-only" in cell["metadata"].get("tags", [])
-        if cell["cell_type"] == "markdown" and not hidden and _HEADING.match(cell["source"]):
+        if cell["cell_type"] == "markdown" and not _is_hidden(cell) and _HEADING.match(cell["source"]):
             parts.append([])
         parts[-1].append(cell)
     return [part for part in parts if part]
+
+
+def _is_hidden(cell: Cell) -> bool:
+    return "notebook-only" in cell["metadata"].get("tags", [])
 
 
 def _holds_others(at: int, parts: Sequence[Sequence[Cell]], reasons: Mapping[int, str | None]) -> bool:
@@ -68,7 +72,8 @@ def _title(part: Sequence[Cell]) -> str:
 
 def _nothing_in(part: Sequence[Cell]) -> str | None:
     """Return what a part says instead of showing something; None where it shows something, or has no heading."""
-    outputs = [output for cell in part if cell["cell_type"] == "code" for output in cell["outputs"]]
+    code = [cell for cell in part if cell["cell_type"] == "code" and not _is_hidden(cell)]
+    outputs = [output for cell in code for output in cell["outputs"]]
     # What has no HTML (a warning, plain text) shows something.
     htmls = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
     htmls = [on_page(text).strip() for text in htmls]

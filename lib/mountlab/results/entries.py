@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from mountlab.analysis.progress import ONE_SIDED
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import COMPARISON_COLUMNS, Comparison, Severity, Verdict
 from mountlab.core.model import Design
@@ -124,7 +125,7 @@ def _sentence(parameters: Mapping[str, Any], comparisons: Sequence[Comparison], 
         why = nothing_compared(parameters.get("baseline"), len(parameters.get("filesystems") or ()))
         return f"{why.partition(';')[0].rstrip('.')}."  # the rest is about what stands below, in a report
     if not any(map(has_blocks, comparisons)):
-        return "No answer yet: no block has both sides of a ratio."
+        return f"No answer yet: {ONE_SIDED}."
     design = parameters.get("design") or {}
     smallest = float(design.get("smallest_effect", Design.smallest_effect))
     sentence = comparison_sentence(strongest_first(comparisons)[0], smallest_effect=smallest)

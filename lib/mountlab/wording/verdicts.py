@@ -17,10 +17,11 @@ from mountlab.stats.run_spread import RUNS_METHOD
 from mountlab.wording.caveats import doubt_key, doubt_text
 
 SIGNS: Mapping[Verdict, str] = {
-    "faster": "▲ faster", "slower": "▼ slower", "same": "= same", "undecided": "? undecided",
+    "faster": "↑ faster", "slower": "↓ slower", "same": "= same", "undecided": "? undecided",
     "not usable": "✕ do not use",
 }  # fmt: skip
-"""A verdict with a sign for those who skim, in the order in which verdicts are counted."""
+"""A verdict with a sign for those who skim, none of them a mark of a file system, in the order in which verdicts are
+counted."""
 DOUBTFUL = "†"
 """Stands behind the figures of a comparison that a caveat weakens."""
 AGREEMENT_SIGNS: Mapping[Agreement, str] = {
@@ -293,7 +294,7 @@ def doubts_about(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) ->
 
 
 def signed_ratio(comparison: Comparison, doubts: Mapping[str, Sequence[str]]) -> str:
-    """'▲ 1.55 [1.43, 1.65]': the sign of the verdict, ratio and interval, and a mark where a caveat weakens it."""
+    """'↑ 1.55 [1.43, 1.65]': the sign of the verdict, ratio and interval, and a mark where a caveat weakens it."""
     sign = SIGNS[comparison.verdict].partition(" ")[0]
     mark = f" {DOUBTFUL}" if doubts_about(comparison, doubts) else ""
     return f"{sign} {compared_figures(comparison)}{mark}"
@@ -309,12 +310,14 @@ def finding(
     if sound:
         first = strongest_first(sound)[0]
         shown = share_text(first) if is_share(first) else times_text(first)
-        which = "largest effect" if len(sound) == len(decided) else "largest effect without a doubt"
+        which = "largest effect" if len(sound) == len(decided) else "largest effect that is not doubtful"
         under = workload_label(first.workload, first.factors)
         return f"The {which}: {_ratio_words(first, shown)} under {under}"
     if decided:
-        differ = f"{len(decided)} of {counted(len(comparisons), 'ratio')} differ from 1"
-        return f"{differ}, {'but it is doubtful' if len(decided) == 1 else 'all of them doubtful'}"
+        shows = (
+            f"{len(decided)} of {counted(len(comparisons), 'comparison')} {'shows' if len(decided) == 1 else 'show'}"
+        )
+        return f"{shows} a difference, {'but it is doubtful' if len(decided) == 1 else 'all of them doubtful'}"
     if all(comparison.verdict == "same" for comparison in comparisons):
         return f"All are the same as {comparisons[0].baseline} within {percent(smallest_effect)}"
     return f"Nothing is shown to be faster or slower than {comparisons[0].baseline}"

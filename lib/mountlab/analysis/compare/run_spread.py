@@ -27,7 +27,7 @@ FEWEST_EARLIER = 5
 """Earlier runs from which on these tell the spread: with fewer, an interval by t is wider than one by ASSUMED for
 nearly any spread. Whether they tell depends on their number, never on their figures."""
 WHERE = "--runs-differ"
-_WHAT = "the standard deviation of the level of a run"
+_WHAT = "standard deviation from run to run"
 FigureName = tuple[tuple[str, Same], str, str, str]
 """What is the same figure in two runs: cell, metric, label and unit."""
 
@@ -124,14 +124,14 @@ def source(runs_differ: RunsDiffer, spreads: Iterable[FigureSpread]) -> str:
     measured = [spread for spread in rows if spread.runs]
     if runs_differ.stated is not None:
         share = numbers.percent(runs_differ.stated)
-        return f"Runs differ by {share} or less, as {WHERE} states: {_WHAT}."
+        return f"Runs differ by {share} or less ({_WHAT}), as {WHERE} states."
     assumed = f"are assumed to differ by {numbers.percent(ASSUMED)} or less"
-    more = f"fewer than {FEWEST_EARLIER} earlier runs of the sweep on the box are known, and {WHERE} states nothing"
+    why = f"as fewer than {FEWEST_EARLIER} earlier runs of the sweep on the box are known"
     if not measured:
-        return f"Runs {assumed}: {more}. It is {_WHAT}."
+        return f"Runs {assumed} ({_WHAT}), {why}. If you know it, name it with {WHERE}."
     ends = dict.fromkeys(numbers.percent(end(one.sd for one in measured)) for end in (min, max))
     count = numbers.counted(max(spread.runs for spread in measured), "earlier run")
-    text = f"Runs differ by {' to '.join(ends)}, measured from {count} of the sweep on the box"
+    text = f"Runs differ by {' to '.join(ends)} ({_WHAT}), measured from {count} of the sweep on the box"
     if len(measured) == len(rows):
         return f"{text}."
-    return f"{text}; in {len(rows) - len(measured)} of {len(rows)} cases they {assumed}: {more}."
+    return f"{text}; in {len(rows) - len(measured)} of {len(rows)} cases they {assumed}, {why}."

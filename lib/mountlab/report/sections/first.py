@@ -27,8 +27,8 @@ from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.promises import promised_answer
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
+from mountlab.report.sections.why import behind_answer
 from mountlab.report.sentences.trust import trust_lines
-from mountlab.report.sentences.why import answer_lines
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words
@@ -65,7 +65,7 @@ def _duration(run: RunView) -> str:
     seconds = run.info.seconds
     if seconds is None or run.sweep.imported:
         return ""
-    return f"took {numbers.duration_text(round(seconds))}" if seconds >= 1 else "took less than a second"
+    return f"took {numbers.rough_duration(seconds)}" if seconds >= 1 else "took less than a second"
 
 
 def _blocks(run: RunView) -> str:
@@ -96,13 +96,14 @@ def _answer(run: RunView) -> Html:
     if why := nothing_compared_yet(run):
         return html.box("answer", html.paragraph(f"No answer yet: {why}.", kind="lead"))
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
-    behind = [html.paragraph(html.labelled(subject, text)) for subject, text in answer_lines(run)]
+    causes = behind_answer(run)
     sentences = searched or [html.paragraph(answer_sentence(run), kind="lead")]
+    sentences += causes[:1]
     lines = [html.paragraph(html.labelled(*line)) for line in trust_lines(run)]
     if lines:
         (label, reasons), *_ = trust_lines(run)
         lines[0] = html.trust_alert(trust_of(run).grade, label, reasons)
-    return html.box("answer", *sentences, *behind, *lines)
+    return html.box("answer", *sentences, *lines, *causes[1:])
 
 
 def _scope(run: RunView) -> Html | str:
@@ -139,7 +140,8 @@ def headline(run: RunView) -> Html:
     searched for) above what was expected."""
     searched = next(capacity_plots(run), None) if run.sweep.searches else None
     picture = html.plot(searched) if searched else _ratios(run)
-    table = means(run) if len(run.estimates) or not nothing_compared_yet(run) else ""
+    has_means = not run.sweep.searches and (len(run.estimates) or not nothing_compared_yet(run))
+    table = means(run) if has_means else ""
     return html.columns(html.joined(_answer(run), table), html.joined(picture, _beside_answer(run)))
 
 
@@ -295,12 +297,11 @@ def _by_workload(run: RunView, metric: str, names: Sequence[str], figures: _Rati
         yield Rows(rows, f"{row}: {metric_noun(metric)}")
 
 
-def _mean_text(mean: Mean, scale: Scale) -> str:
-    """'67.2 MB/s', '2 880/s'."""
+def _mean_text(mean: Mean, scale: Scale) -> Html:
+    """'67.2 MB/s', '2 880/s': not set below each other by their decimal points, as their units differ."""
     if mean.unit == "1/s":
-        return f"{numbers.count_figures(mean.mean, mean.low, mean.high).value}/s"
-    figures = numbers.mean_figures(mean.mean, mean.low, mean.high, factor=scale.factor)
-    return f"{figures.value} {scale.unit}".strip()
+        return Html.escape(f"{numbers.count_figures(mean.mean, mean.low, mean.high).value}/s")
+    return Html.escape(f"{scale.show(mean.mean)} {scale.unit}".strip() if math.isfinite(mean.mean) else numbers.MISSING)
 
 
 def _scales(means: Sequence[Mean]) -> dict[str, Scale]:

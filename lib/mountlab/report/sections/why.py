@@ -17,7 +17,7 @@ from mountlab.analysis.why_details import ran_instead
 from mountlab.core import numbers
 from mountlab.core.frames import rows_of
 from mountlab.core.groups import by_key
-from mountlab.core.layers import QUANTITIES, layer_noun
+from mountlab.core.layers import QUANTITIES
 from mountlab.core.names import cell_id, latency_noun
 from mountlab.core.text import capital
 from mountlab.core.units import scale_for
@@ -27,12 +27,34 @@ from mountlab.report.html import Column, Head, Html, Text
 from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of, swatches
 from mountlab.report.sentences import why as why_sentences
+from mountlab.report.sentences import why_doubts as doubt_sentences
 
 _MOST_SENTENCES, _MOST_PLOTS = 6, 2
 """That stand open; the others are folded."""
 _LEAST_S = 0.5e-9
 _LEAST_WAIT, _MOST_PROGRAMS = 0.05, 4
 """Share of a latency from which on the table says what ran meanwhile; programs that a file system adds to it."""
+
+
+def behind_answer(run: RunView) -> list[Html]:
+    """Return what explains the differences of the answer for the first screen: the answer first, then the next step, a
+    table of latency and work on each file system, and what is doubtful."""
+    known = why_sentences.explanation(run)
+    if known is None:
+        return []
+    tables = [_clue_table(run, clue) for clue in known.clues]
+    lead = html.paragraph(html.labelled(*known.why), kind="lead")
+    steps, rest = ([html.paragraph(html.labelled(*line)) for line in lines] for lines in (known.steps, known.doubts))
+    return [lead, *steps, *tables, *rest, *(html.paragraph(text) for _, text in known.more)]
+
+
+def _clue_table(run: RunView, clue: why_sentences.Clue) -> Html:
+    """A row a figure, a column a file system; what is alike below it."""
+    marks, present = swatches(run), [name for name in names_of(run) if any(name in row for row in clue.rows.values())]
+    head: Head = ["Clue", *html.numeric(*(marks[name] for name in present))]
+    rows = [[capital(noun), *(row.get(name, "") for name in present)] for noun, row in clue.rows.items()]
+    table = html.table(head, [html.Rows(rows)], caption=f"What lies behind it{clue.under}; {clue.n}")
+    return html.joined(table, html.paragraph(" ".join(clue.notes), kind="meta") if clue.notes else "")
 
 
 @frames.attach(frames.explained)
@@ -58,7 +80,7 @@ def why(run: RunView) -> Html:
     return html.joined(
         _sentences(run, causes, figures),
         html.joined(bars, folded, _traced_and_counted(run)),
-        _shares(causes),
+        _shares([cause for cause in causes if not _far_off(run, cause)]),
         _work(run, figures),
         instead,
         _beside(run),
@@ -67,15 +89,19 @@ def why(run: RunView) -> Html:
 
 def _sentences(run: RunView, causes: Sequence[Cause], figures: Sequence[WorkFigure]) -> Text:
     """Return a sentence for each difference, those of the answer first; the first few stand open."""
-    answered = [answer.cause for answer in answering(run) if answer.cause]
+    answers = answering(run)
+    answered = [answer.cause for answer in answers if answer.cause]
+    opposite = [answer.cause for answer in answers if answer.against]
     ordered = [*answered, *(cause for cause in causes if cause not in answered)]
     alone, instead = len({cause.workload_label for cause in ordered}) == 1, partial(ran_instead, run.why)
     counts = {cause.ratio.n for cause in ordered}
     sentences = []
     for cause in ordered:
         subject = why_sentences.cause_subject(cause, name_workload=not alone)
-        text = why_sentences.cause_sentence(cause, figures, instead, name_n=len(counts) > 1)
-        sentences.append(html.labelled(subject, text))
+        off = _far_off(run, cause)
+        text = why_sentences.cause_sentence(cause, figures, instead, name_n=len(counts) > 1, off=off)
+        before = "The counted trials show the opposite. " if cause in opposite else ""
+        sentences.append(html.labelled(subject, f"{before}{text}"))
     if not sentences:
         reason = "no two file systems are compared" if not run.comparisons else "too few diagnostic trials are shown"
         return html.paragraph(f"No difference is explained: {reason}. The split of each latency is below.")
@@ -83,6 +109,13 @@ def _sentences(run: RunView, causes: Sequence[Cause], figures: Sequence[WorkFigu
     folded = html.details(numbers.counted(len(more), "more difference"), html.items(more)) if more else ""
     n = f"n = {numbers.counted(min(counts), 'diagnostic block')} each." if len(counts) == 1 else ""
     return html.joined(html.items(sentences[:_MOST_SENTENCES]), folded, html.paragraph(n, kind="meta") if n else "")
+
+
+def _far_off(run: RunView, cause: Cause) -> list[why_doubts.Off]:
+    """Return the sides of a difference whose parts are too far from the tool's mean for shares."""
+    cells = [cell_id(name, cause.workload_label) for name in (cause.candidate, cause.baseline)]
+    sides = [off for off in why_doubts.off(run.why) if off.cell in cells and off.operation == cause.operation]
+    return [off for off in sides if off.is_far]
 
 
 # ── bars ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,7 +163,8 @@ def _shares(causes: Sequence[Cause]) -> Text:
     for cause in (cause for cause in causes if cause.differs):
         latency = f"{latency_noun(cause.operation, cause.statistic)} under {cause.workload_label}"
         for part in _all_parts(cause):
-            name = layer_noun(*part.part) + (", together" if part.part.layer and not part.part.through else "")
+            together = ", together" if part.part.layer and not part.part.through else ""
+            name = f"{why_sentences.part_noun(cause, part.part)}{together}"
             seconds = numbers.quantity(part.seconds, "s")
             if 0 < abs(part.seconds) < _LEAST_S:
                 seconds = "<1\u00a0ns"
@@ -231,14 +265,14 @@ def _instead_table(run: RunView, workload: str, operation: str) -> Text:
 def _beside(run: RunView) -> Html:
     """What weakens the split, what it costs, and what it cannot know."""
     costs = why_doubts.costs(run.why, run.measurements, run.answer_metrics, run.sweep)
-    doubts = [*map(why_sentences.withheld_sentence, why_doubts.withheld(run.why))]
-    doubts += [*map(why_sentences.cut_sentence, why_doubts.cuts(run.why))]
+    doubts = [*map(doubt_sentences.withheld_sentence, why_doubts.withheld(run.why))]
+    doubts += [*map(doubt_sentences.cut_sentence, why_doubts.cuts(run.why))]
     for few in causes_of.few_operations(run.why):  # without a 99th percentile, where a cell spends its time in them
         if few.operation in causes_of.main_operations(run.why, {few.cell}):
-            doubts.append(why_sentences.few_sentence(few))
-    doubts += [*map(why_sentences.off_sentence, why_doubts.off(run.why))]
-    lost = why_sentences.lost_sentence(*why_doubts.lost(run.why))
+            doubts.append(doubt_sentences.few_sentence(few))
+    doubts += [*map(doubt_sentences.off_sentence, why_doubts.off(run.why))]
+    lost = doubt_sentences.lost_sentence(*why_doubts.lost(run.why))
     partly_seen = why_doubts.partly_seen(run.why)
-    windows = [why_sentences.partly_seen_sentence(partly_seen)] if partly_seen else []
-    notes = [*why_sentences.cost_sentences(costs), *windows, lost, why_sentences.UNKNOWABLE]
+    windows = [doubt_sentences.partly_seen_sentence(partly_seen)] if partly_seen else []
+    notes = [*doubt_sentences.cost_sentences(costs), *windows, lost, doubt_sentences.UNKNOWABLE]
     return html.joined(html.items(doubts) if doubts else "", html.paragraph(" ".join(notes), kind="meta"))

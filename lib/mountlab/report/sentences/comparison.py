@@ -26,7 +26,7 @@ from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
-from mountlab.core.text import aligned, lines_of
+from mountlab.core.text import aligned, capital, lines_of
 from mountlab.report.sentences.trust import next_steps, trust_sentence
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import caveat_counts, doubts_by_cell, grouped
@@ -38,6 +38,10 @@ _MOST_NAMED = 3
 _MOST_RATIOS = 6
 """Ratios of two runs on the first screen."""
 _NAME_WIDTH = 12
+_SHORT = 16
+"""Characters of a value that stands beside the name of what differs."""
+_VAST = 1000
+"""A factor in an interval that excludes nothing."""
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -47,7 +51,7 @@ def title(comparison: RunComparison) -> str:
     runs = comparison.runs
     if comparison.is_pair:
         before, after = run_titles(runs)
-        return f"Did {after} differ from {before}?"
+        return f"Do {before} and {after} differ?"
     questions = [" ".join(run.sweep.question.split()) for run in runs]
     if comparison.factor == "box":
         return f"Does it hold over {numbers.counted(len(runs), 'box')}? {questions[0]}"
@@ -60,7 +64,7 @@ def sentences(comparison: RunComparison) -> list[str]:
     verdicts hold, how much runs differ by themselves, which run differs from the first. Of boxes: what holds over them
     and on each, what to expect of a further one, and where figures vary."""
     if comparison.is_pair:
-        return [f"{_differs(comparison)}, {_causes(comparison)}."]
+        return [_answer_of_pair(comparison)]
     varying = _variation(comparison, "figure", comparison.cells, figure_name)
     if comparison.factor == "run":
         return [*_held_in_runs(comparison), *varying, _against_first(comparison)]
@@ -80,30 +84,58 @@ def sentences(comparison: RunComparison) -> list[str]:
     return [*_over_boxes(comparison), *box_by_box, *varying, *of_ratios, *without]
 
 
-def _differs(pair: RunComparison) -> str:
-    """'Yes: B is faster in 2, slower in 1 and undecided in 6 of 9 ratios', 'Not shown in 8 of 8 ratios'."""
+def _answer_of_pair(pair: RunComparison) -> str:
+    """'Yes: B is faster in 2, slower in 1 and undecided in 6 of 9 ratios, and one setting differs: kernel.', 'No
+    difference is shown in any of 8 ratios; up to a factor of 20 is not excluded. No recorded setting differs.'"""
     fell = Counter(ratio.comparison.verdict for ratio in pair.ratios if verdicts.has_interval(ratio.comparison))
     total = len(pair.ratios)
     count = numbers.counted(total, "ratio")
-    if not fell:
-        return f"Not known: without an interval in {total} of {count}"
     tally = verdicts.tally(fell, pair.smallest_effect, none=total - fell.total())
     if fell["faster"] or fell["slower"]:
-        return f"Yes: B is {tally} of {count}"
-    if fell["same"]:
-        return f"{'No' if fell['same'] == total else 'Not shown'}: B is {tally} of {count}"
-    return f"Not shown in {total} of {count}"
+        return f"Yes: B is {tally} of {count}, and {_causes(pair)}."
+    if not fell:
+        text = f"Not known: without an interval in {total} of {count}"
+    elif fell["same"] == total:
+        text = f"No: B is {tally} of {count}"
+    else:
+        where = f": B is {tally} of {count}" if fell["same"] else f" in any of {count}"
+        text = f"No difference is shown{where}; {_not_excluded(pair)}"
+    causes = _causes(pair)
+    without = " if there were one" if causes.endswith("named") else ""
+    return f"{text}. {capital(causes)}{without}."
+
+
+def _not_excluded(pair: RunComparison) -> str:
+    """'up to a factor of 20 is not excluded': the largest in any interval."""
+    intervals = [ratio.comparison.verdict_interval for ratio in pair.ratios]
+    factor = max(end for one in intervals if one.is_known for end in (one.high, 1 / one.low if one.low else math.inf))
+    if factor >= _VAST:
+        return "no factor is excluded"
+    size = f"a factor of {numbers.ratio_figures(*[factor] * 3).value}" if factor > 2 else numbers.percent(factor - 1)
+    return f"up to {size} is not excluded"
 
 
 def _causes(pair: RunComparison) -> str:
-    """Return whether one cause could be named: 'and 8 settings differ, so no cause could be named'."""
+    """Return whether one cause could be named: '8 settings differ, so no cause could be named'."""
     names = [difference_name(replace(row, part="")) for row in pair.differences if row.known]
     settings = list(dict.fromkeys(names))
     if not settings:
-        return "and no recorded setting differs"
+        return "no recorded setting differs"
     if len(settings) == 1:
-        return f"and one setting differs: {settings[0]}"
-    return f"and {len(settings)} settings differ, so no cause could be named"
+        return f"one setting differs: {settings[0]}"
+    return f"{len(settings)} settings differ, so no cause could be named"
+
+
+def what_differs(pair: RunComparison) -> str:
+    """'workload dd-write (count 256 → 512); system (kernel)': by area what is known to differ, with values that are
+    short."""
+    by_area: dict[str, dict[str, None]] = {}
+    for row in pair.differences:
+        if row.known:
+            values, name = difference_values(row), difference_name(replace(row, part=""))
+            is_short = not row.part and max(map(len, values)) <= _SHORT
+            by_area.setdefault(row.area, {})[f"{name} {' → '.join(values)}" if is_short else name] = None
+    return "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
 
 
 def trust_lines(comparison: RunComparison) -> list[tuple[str, str]]:

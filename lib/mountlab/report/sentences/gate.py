@@ -22,15 +22,18 @@ RUNS_A_SIDE = 3
 _SIGNS = {"fails": "✗ fails", "cannot tell": "? cannot tell", "passes": "✓ passes"}
 _FAR = 2
 """How many times as many are needed where it is worth to say what would do if the change is what was seen; how many
-times as bad is no percentage any more."""
+times as bad is a share of the baseline instead of a percentage."""
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\|`*_[]<>~#"})
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def headline(gate: Gate) -> str:
-    """'Fails: the write bandwidth of tmpfs under dd-write is at least 12 % worse, at a margin of 5 %.'"""
+    """'Fails: the write bandwidth of tmpfs under dd-write is at least 12 % worse, where 5 % worse is allowed.'"""
     worst, margin = gate.judged[0], numbers.percent(gate.margin)
+    if gate.outcome == "cannot tell":
+        bounded = [figure for figure in gate.judged if figure.outcome == gate.outcome and not figure.reason]
+        worst = max(bounded, key=lambda figure: figure.at_most, default=worst)
     noun = names.metric_noun(worst.metric, worst.label)
     figure = f"the {noun} of {worst.cell.filesystem.name} under {worst.cell.workload.label}"
     if gate.outcome == "passes":
@@ -38,19 +41,33 @@ def headline(gate: Gate) -> str:
     elif worst.reason:
         text = f"{figure}: {worst.reason}"
     elif gate.outcome == "fails":
-        text = f"{figure} is at least {_size(worst.at_least)}"
+        text = f"{figure} is {_bound(worst, worst.at_least, 'at least', 'at most')}"
     else:
-        text = f"{figure} may be up to {_size(worst.at_most)}"
-    return f"{gate.outcome.capitalize()}: {text}, at a margin of {margin}."
+        text = f"{figure} may be {_bound(worst, worst.at_most, 'up to', 'as low as')}"
+    return f"{gate.outcome.capitalize()}: {text}, where {margin} worse is allowed."
+
+
+def _bound(figure: Judged, bound: float, worse: str, lower: str) -> str:
+    """'at least 12 % worse', 'as low as 0.45 of the baseline', 'up to 2.2 times the baseline'. `worse`: the words
+    before how much worse; `lower`: those before a share of the baseline, where more is better."""
+    if not _FAR < bound < math.inf:
+        return f"{worse} {_size(bound)}"
+    if figure.cell.workload.metric(figure.metric).better == "higher":
+        return f"{lower} {_factor(1 / bound)} of the baseline"
+    return f"{worse} {_factor(bound)} times the baseline"
 
 
 def _size(bound: float) -> str:
-    """'12 % worse', '3.1 % better', '18 times as bad'."""
+    """'12 % worse', '3.1 % better', 'a factor of 18 worse'."""
     if not math.isfinite(bound):
         return "infinitely worse"
     if bound > _FAR:
-        return f"{numbers.ratio_figures(bound, bound, bound).value} times as bad"
+        return f"a factor of {_factor(bound)} worse"
     return f"{numbers.percent(abs(bound - 1))} {'worse' if bound >= 1 else 'better'}"
+
+
+def _factor(value: float) -> str:
+    return numbers.ratio_figures(value, value, value).value
 
 
 def tally(gate: Gate) -> str:
@@ -68,53 +85,61 @@ def tally(gate: Gate) -> str:
     return f"Of {figures} {numbers.listed(parts)}."
 
 
-def why(gate: Gate, figure: Judged) -> str:
+def why(figure: Judged) -> str:
     """Return one figure's outcome, and what it rests on or would take: 'cannot tell: needs 7 more blocks in each
-    run'."""
+    run (12 in all)'. What these numbers rest on is said once, by `promises`."""
     if figure.reason:
         return f"{figure.outcome}: {figure.reason}"
     unless = "" if math.isnan(figure.unless) else f"unless runs differ by more than {below(figure.unless)}"
     if figure.outcome == "cannot tell":
-        return f"cannot tell: {_what_would(gate, figure)}{f'; {figure.would} {unless}' if unless else ''}"
-    side, bound = ("least", figure.at_least) if figure.outcome == "fails" else ("most", figure.at_most)
-    return f"{figure.outcome}: at {side} {_size(bound)}{f', {unless}' if unless else ''}"
+        return f"cannot tell: {_what_would(figure)}{f'; {figure.would} {unless}' if unless else ''}"
+    ends = (
+        (figure.at_least, "at least", "at most")
+        if figure.outcome == "fails"
+        else (figure.at_most, "at most", "at least")
+    )
+    return f"{figure.outcome}: {_bound(figure, *ends)}{f', {unless}' if unless else ''}"
 
 
-def _what_would(gate: Gate, figure: Judged) -> str:
-    in_runs = figure.unit == "run"
-    where = "on each side" if in_runs else "in each run"
+def _what_would(figure: Judged) -> str:
+    where = "of each side" if figure.unit == "run" else "in each run"
     if power.too_many(figure.needed, figure.n):
-        text = f"at this noise needs more than {power.MOST_RUN} {figure.unit}s {where}"
-        text += "" if in_runs and gate.unit == "block" else "; half the noise, a quarter of them"
-    elif in_runs:
+        text = f"needs more than {power.MOST_RUN} {figure.unit}s {where}"
+    elif figure.unit == "run":
         text = f"needs {numbers.counted(round(figure.needed), 'run')} {where}"
     else:
-        text = f"needs {numbers.counted(round(figure.more), 'more block')} in each run ({round(figure.needed)} in all)"
-    if in_runs and gate.unit == "block":
-        text += ", interleaved"
-        assumed = [spread.sd for spread in figure.spread if not spread.runs]
-        if assumed and figure.needed > RUNS_A_SIDE:  # not measured by how much runs differ
-            text += f", if they differ by {numbers.percent(max(assumed))}; {RUNS_A_SIDE} measure by how much"
+        text = f"needs {numbers.counted(round(figure.more), 'more block')} {where} ({round(figure.needed)} in all)"
     if figure.seen * _FAR < figure.needed:
-        return f"{text}; {round(figure.seen - figure.present)} more if it is as it looks"
+        return f"{text}; or {round(figure.seen - figure.present)} more, if the change is as large as it seems"
     return text
 
 
-def promises(gate: Gate) -> str:
-    """Say what may go wrong, and how often."""
-    wrong = numbers.percent(1 - gate.level)
-    chance = (
-        f"The chance that any figure fails by mistake is at most {wrong}, and so is the chance that any passes by "
-        f"mistake, over {numbers.counted(len(gate.judged), 'figure')} together, {over_looks(gate)}."
+def promises(gate: Gate) -> list[str]:
+    """Say what may go wrong, and how often; what the numbers that are needed rest on; and by how much runs differ."""
+    wrong, figures = numbers.percent(1 - gate.level), numbers.counted(len(gate.judged), "figure")
+    error = (
+        f"Error rate: the chance that any figure fails by mistake is at most {wrong}, and so is the chance that any "
+        f"passes by mistake. This holds for {figures} together, {over_looks(gate)}."
     )
     if gate.looks == "once":
-        chance += " It does not hold if the question is asked again with more data."
-    if any(math.isfinite(figure.needed) for figure in gate.judged):
-        chance += (
-            " With as many as are named, no change at all would pass, and one of twice the margin fail, in "
-            f"{numbers.percent(power.POWER)} of cases."
-        )
-    return f"{chance} {gate.runs_differ}"
+        error += " It does not hold if the question is asked again with more data."
+    return [error, *_about_needs(gate), gate.runs_differ]
+
+
+def _about_needs(gate: Gate) -> list[str]:
+    """Return what the numbers in the rows have in common, where any is named."""
+    open_figures = [figure for figure in gate.judged if not math.isnan(figure.needed)]
+    if not open_figures:
+        return []
+    text = (
+        "Numbers needed: with so many, a change without an effect passes with a chance of "
+        f"{numbers.percent(power.POWER)} (power), and one of twice the margin fails with the same chance."
+    )
+    if gate.unit == "block" and any(figure.unit == "run" for figure in open_figures):
+        text += " Runs are made in turns, and differ from run to run as the next line says."
+    if any(power.too_many(figure.needed, figure.n) for figure in open_figures):
+        text += " With half of the noise, a quarter of them is enough."
+    return [text]
 
 
 def advice(gate: Gate) -> list[str]:
@@ -132,8 +157,9 @@ def advice(gate: Gate) -> list[str]:
     most = max(open_figures, key=lambda figure: (figure.unit == "run", figure.needed))
     if gate.unit == "block" and most.unit == "run":
         return [
-            f"Next: measure {RUNS_A_SIDE} runs of each side or more, in turns (change, baseline, change, baseline "
-            "...), and name all of them: gate RUN RUN RUN --against RUN RUN RUN."
+            f"Next: measure {RUNS_A_SIDE} runs of each side, in turns (change, baseline, change, baseline ...), and "
+            "name all of them: mountlab gate RUN RUN RUN --against RUN RUN RUN. They show by how much runs differ; "
+            "from that follows how many are needed."
         ]
     if power.too_many(most.needed, most.n):
         return [f"Next: reduce the noise: half of it needs a quarter of the {most.unit}s."]
@@ -154,10 +180,11 @@ def _what_counts(gate: Gate) -> list[str]:
     if not gate.left_out:
         return []
     change, baseline = gate.counted
-    of = f"The first {numbers.counted(change, 'run')} of the change and {baseline} of the baseline count"
+    of = f"Only the first {numbers.counted(change, 'run')} of the change and {baseline} of the baseline are used"
     if gate.unit == "block":
-        of = f"The first {min(gate.counted)} blocks of each run count"
-    return [f"{of}, since looks are at fixed numbers; --looks once, for a question that is asked once, counts all."]
+        of = f"Only the first {numbers.counted(min(gate.counted), 'block')} of each run are used"
+    again = f"a question that may be asked again is answered at fixed numbers of {gate.unit}s"
+    return [f"{of}: {again}. If you ask only once, --looks once uses all."]
 
 
 # ── text and data ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,9 +192,9 @@ def _what_counts(gate: Gate) -> list[str]:
 
 def gate_text(gate: Gate) -> str:
     """Return one line a figure, the worst first; then what they come to."""
-    lines = aligned(_row(gate, figure) for figure in gate.judged)
-    about = (*_differs(gate), *_what_counts(gate), gate.runs_differ)
-    return lines_of([*lines, "", *about, _error(gate), "", headline(gate), tally(gate), *advice(gate)])
+    lines = aligned(_row(figure) for figure in gate.judged)
+    about = (*_differs(gate), *_what_counts(gate), *promises(gate))
+    return lines_of([*lines, "", *about, "", headline(gate), tally(gate), *advice(gate)])
 
 
 def _error(gate: Gate) -> str:
@@ -175,10 +202,13 @@ def _error(gate: Gate) -> str:
     return f"Error: at most {numbers.percent(1 - gate.level)} either way, for all figures together, {over_looks(gate)}."
 
 
-def _row(gate: Gate, figure: Judged) -> tuple[str, ...]:
+def _row(figure: Judged) -> tuple[str, ...]:
+    """Return the outcome, the figure, both means, the ratio, its interval, and why."""
     figures = numbers.ratio_figures(*figure.ratio)
-    noun = names.metric_noun(figure.metric, figure.label)
-    return (figure.outcome, figure.cell.id, noun, figures.value, figures.interval, why(gate, figure).partition(": ")[2])
+    noun, unit = names.metric_noun(figure.metric, figure.label), figure.cell.workload.metric(figure.metric).unit
+    change, baseline = (numbers.quantity(mean, unit) if math.isfinite(mean) else "" for mean in figure.means)
+    numbers_of = (baseline, change, figures.value, figures.interval)
+    return (figure.outcome, figure.cell.id, noun, *numbers_of, why(figure).partition(": ")[2])
 
 
 def _differs(gate: Gate) -> list[str]:
@@ -219,6 +249,7 @@ def _figure_json(figure: Judged) -> dict[str, object]:
         "n": figure.n,
         "reason": figure.reason,
         **bounds,
+        "means": dict(zip(("change", "baseline"), figure.means, strict=True)),
         "needed_as_seen": figure.seen,
         "needed_unit": figure.unit,
         "break_even": {"outcome": figure.would, "runs_differ": figure.unless},
@@ -235,7 +266,7 @@ def _names(runs: Sequence[ComparedRun]) -> list[str]:
 
 def gate_markdown(gate: Gate) -> str:
     """Return a summary as CI systems show it beside a change: the outcome, a table, what may be wrong."""
-    about = [*_differs(gate), *_what_counts(gate)]
+    about, level = [*_differs(gate), *_what_counts(gate)], numbers.level_text(gate.level)
     titles = dict(zip(_names((*gate.change, *gate.baseline)), run_titles((*gate.change, *gate.baseline)), strict=True))
     sides = {"Change": gate.change, "Baseline": gate.baseline}
     of_side = {name: [f"{titles[run]}, {run}" for run in _names(runs)] for name, runs in sides.items()}
@@ -247,14 +278,14 @@ def gate_markdown(gate: Gate) -> str:
         *(f"- {name}: {_safe('; '.join(runs))}" for name, runs in of_side.items()),
         *(f"- {_safe(capital(line))}" for line in about),
         "",
-        "| Outcome | Cell | Figure | Change / baseline | Interval | Why |",
-        "|---|---|---|---:|---:|---|",
+        f"| Outcome | Cell | Figure | Baseline | Change | Change / baseline | Interval, each end {level} | Why |",
+        "|---|---|---|---:|---:|---:|---:|---|",
     ]
     for figure in gate.judged:
-        _, *cells, reason = _row(gate, figure)
+        _, *cells, reason = _row(figure)
         shown = map(_safe, (*cells, capital(reason)))
         lines.append(f"| {' | '.join([_SIGNS[figure.outcome], *shown])} |")
-    return "\n".join([*lines, "", _safe(promises(gate))]) + "\n"
+    return "\n".join([*lines, "", *(f"- {_safe(line)}" for line in promises(gate))]) + "\n"
 
 
 def _safe(text: str) -> str:
@@ -284,7 +315,7 @@ def gate_junit(gate: Gate) -> bytes:
         suite.add_property(name, visible(value))
     for figure in gate.judged:
         label = f" {visible(figure.label)}" if figure.label else ""
-        case, text = TestCase(f"{figure.metric}{label}", visible(figure.cell.id), 0), visible(why(gate, figure))
+        case, text = TestCase(f"{figure.metric}{label}", visible(figure.cell.id), 0), visible(why(figure))
         if figure.outcome == "fails":
             case.result = [(Error if figure.reason else Failure)(text, figure.outcome)]
         elif figure.outcome == "cannot tell":

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mountlab.analysis import load_curve
 from mountlab.analysis.answers import answering
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import Reason, Trust, trust_of
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
+from mountlab.checks.load import runtime_needed_s
 from mountlab.core.findings import Comparison
 from mountlab.core.names import code_words
-from mountlab.core.numbers import counted, duration_text, listed, number
+from mountlab.core.numbers import counted, listed, number, rough_duration
 from mountlab.core.text import capital
 from mountlab.report.sentences.capacity import is_measured
 
@@ -25,9 +27,12 @@ def trust_lines(run: RunView) -> list[tuple[str, str]]:
     if run.sweep.searches and not any(map(is_measured, load_curve.searches(run))):
         return []
     trust = trust_of(run)
-    stopped = run.info.status == "interrupted"
-    steps = "Resume the run." if stopped else next_steps(trust, answering(run), run.info.seconds)
-    lines = [(f"Trust: {trust.grade}", trust_sentence(trust, run.checks_passed))]
+    undecided = [] if run.sweep.imported else answering(run)  # nothing can be added to logs
+    steps = next_steps(trust, undecided, run.info.seconds, _figures(run))
+    if run.info.status == "interrupted":
+        steps = "Resume the run."
+    warning = " Do not cite its figures." if trust.grade == "low" else ""
+    lines = [(f"Trust: {trust.grade}", f"{trust_sentence(trust, run.checks_passed)}{warning}")]
     return [*lines, ("Next", steps)] if steps else lines
 
 
@@ -49,26 +54,40 @@ def trust_sentence(trust: Trust, checks_passed: Sequence[str]) -> str:
 def _reason_text(reason: Reason, cells: int) -> str:
     name = f"do not use, {code_words(reason.code)}" if reason.error else code_words(reason.code)
     if not reason.cells:
-        return f"{name} in the whole run"
+        return name
     whole = {1: "the only cell", 2: "both cells"}.get(cells, f"all {cells} cells")
     return f"{name} in {whole if reason.cells == cells else f'{reason.cells} of {cells} cells'}"
 
 
-def next_steps(trust: Trust, comparisons: Iterable[Comparison], seconds: float | None) -> str:
+def next_steps(
+    trust: Trust, comparisons: Iterable[Comparison], seconds: float | None, advice: Mapping[str, str] | None = None
+) -> str:
     """Return what to do next: about the gravest doubt, with how long a run takes; and how many blocks would decide
-    what is undecided. '' where there is nothing to do."""
-    return " ".join(_next_steps(trust, comparisons, seconds))
+    what is undecided. '' where there is nothing to do. `advice`: code to what to do in this run, with its figures."""
+    return " ".join(_next_steps(trust, comparisons, seconds, advice or {}))
 
 
-def _next_steps(trust: Trust, comparisons: Iterable[Comparison], seconds: float | None) -> Iterator[str]:
-    if advice := next((text for reason in trust.reasons if (text := _advice(reason.code))), ""):
-        takes = f" The run takes {duration_text(round(seconds))}." if seconds and seconds >= 1 else ""
+def _figures(run: RunView) -> dict[str, str]:
+    """Return the advice that has figures of the run."""
+    known = [search for search in load_curve.searches(run) if not math.isnan(search.capacity.mean)]
+    if not known:
+        return {}
+    runtime = max(runtime_needed_s(search.search.objective, search.capacity.mean) for search in known)
+    return {"few-late-requests": f"Make the trials longer: a `runtime` of at least {number(runtime, 0)} s."}
+
+
+def _next_steps(
+    trust: Trust, comparisons: Iterable[Comparison], seconds: float | None, figures: Mapping[str, str]
+) -> Iterator[str]:
+    texts = (figures.get(reason.code) or _advice(reason.code) for reason in trust.reasons)
+    if advice := next(filter(None, texts), ""):
+        takes = f" This run took {rough_duration(seconds)}." if seconds and seconds >= 1 else ""
         yield f"{advice}{takes}"
     undecided = [comparison for comparison in comparisons if comparison.verdict == "undecided"]
     needed = [comparison.needed for comparison in undecided if comparison.needed]
     if needed:
-        open_ones = f"{len(needed)} of {counted(len(undecided), 'undecided comparison')}"
-        yield f"Up to {number(max(needed), 0)} blocks would decide {open_ones}."
+        open_ones = "the undecided comparison" if len(undecided) == 1 else f"{len(needed)} undecided comparisons"
+        yield f"Up to {number(max(needed), 0)} blocks in all would decide {open_ones}."
 
 
 def _advice(code: str) -> str:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.why import Cause, FewOperations, PartOfDifference, WorkFigure, behind, work
+from mountlab.analysis.why import Cause, LayerPart, PartOfDifference, WorkFigure, behind, splits, work
 from mountlab.analysis.why_answer import Answer, answering
-from mountlab.analysis.why_details import ran_instead
-from mountlab.analysis.why_doubts import Cost, Cut, Off, PartlySeen, Withheld
+from mountlab.analysis.why_doubts import Off
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.layers import LAYERS, QUANTITIES, layer_noun
 from mountlab.core.names import cell_id, latency_noun, metric_noun
 from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
 from mountlab.core.text import capital
-from mountlab.core.units import significant
+from mountlab.core.units import scale_for, significant
+from mountlab.report.sentences.why_doubts import off_text
 from mountlab.stats import DifferenceShare
-from mountlab.stats.histograms import ios_needed
 from mountlab.sweep.design_entry import MOST_DIAGNOSTIC
 from mountlab.wording import verdicts
 
@@ -40,6 +38,8 @@ processor explains it; programs that are named."""
 _WORK = ("device_ios_per_op", "write_amplification", "flushes_per_sync", "commits_per_sync")
 _MOST_WORK, _MOST_CLUES = 2, 3
 """Ratios of work that are looked at; how many of them are named for a difference, and for several together."""
+_EACH: Mapping[str, str] = {"flush": "flush", "device": "device I/O", "journal": "commit"}
+"""Layer to one of what an operation waits for in it."""
 _WORK_APART, _LEAST_WORK, _HARDLY_ANY = 1.1, 0.01, 0.001
 """The factor, and the amount per operation, by which ratios of work differ that may explain something; a count per
 operation that tells no more than that it is smaller."""
@@ -50,23 +50,45 @@ Instead = Callable[[str, str], Mapping[str, float]]
 
 
 def cause_subject(cause: Cause, *, name_workload: bool = True) -> str:
-    """'xfs and ext4, mean sync latency under fsync'."""
+    """'ext4 takes longer than xfs, mean sync latency under fsync': whose time the parts are; 'xfs and ext4, ...' where
+    no difference is shown."""
     under = f" under {cause.workload_label}" if name_workload else ""
-    return f"{cause.candidate} and {cause.baseline}, {_latency(cause)}{under}"
+    slower, faster = _by_time(cause)
+    pair = f"{slower} takes longer than {faster}" if cause.differs else f"{cause.candidate} and {cause.baseline}"
+    return f"{pair}, {_latency(cause)}{under}"
 
 
-def cause_sentence(cause: Cause, figures: Sequence[WorkFigure], instead: Instead, *, name_n: bool = True) -> str:
+def _by_time(cause: Cause) -> tuple[str, str]:
+    """Return the slower file system, and the faster one."""
+    pair = cause.candidate, cause.baseline
+    return pair if cause.ratio.ratio > 1 else (pair[1], pair[0])
+
+
+def cause_sentence(
+    cause: Cause, figures: Sequence[WorkFigure], instead: Instead, *, name_n: bool = True, off: Sequence[Off] = ()
+) -> str:
     """'The largest part of the difference is flushes (for the journal): 80 % [71, 88]. xfs takes 0.58 [0.54, 0.62] of
     ext4's time: 0.88 ms against 1.53 ms; n = 5 diagnostic blocks. Work: 2.1 flushes per sync on ext4, 1.0 on xfs.';
-    where nothing is shown, why."""
+    where nothing is shown, why. `off`: its sides whose parts do not add up, where shares are withheld."""
     clause, largest = work_words(cause, figures), cause.largest
     done = f" Work: {clause}." if clause else ""
     n = f"; n = {counted(cause.ratio.n, 'diagnostic block')}" if name_n else ""
     if largest is None:
         return f"{_nothing_shown(cause).removesuffix('.')}{n}.{done}"
-    shares = f"{_largest(cause, largest)}{_more(cause, largest)}{_summed(cause, largest)}{_consequence(cause, instead)}"
+    if far := [off_side for off_side in off if off_side.is_far]:
+        shares = f"Shares are withheld: {off_text(far)}."
+    else:
+        shares = f"{_largest(cause, largest)}{_more(cause, largest)}{_summed(cause, largest)}"
+        shares += _consequence(cause, instead)
     sides = f"{quantity(cause.ours.mean, 's')} against {quantity(cause.theirs.mean, 's')}"
     return f"{shares} {_ratio(cause)}: {sides}{n}.{done}"
+
+
+def part_noun(cause: Cause, part: LayerPart) -> str:
+    """'flushes (for the journal)'; beside these 'flushes (of the sync itself)', so that no two have one name."""
+    alone = sum(other.part.layer == part.layer for other in cause.parts) <= 1
+    noun = layer_noun(*part)
+    return noun if alone or not part.layer or part.through != "own" else f"{noun} (of the {cause.operation} itself)"
 
 
 def _latency(cause: Cause) -> str:
@@ -79,8 +101,8 @@ def _largest(cause: Cause, part: PartOfDifference) -> str:
     [38, 44].'"""
     beside = f"{_beside_wait(cause)}the largest part of the difference"
     if cause.as_large:
-        return f"{capital(beside)} may be {_either((part, *cause.as_large))}."
-    return f"{capital(beside)} is {layer_noun(*part.part)}: {share_words(part.share)}."
+        return f"{capital(beside)} may be {_either(cause, (part, *cause.as_large))}."
+    return f"{capital(beside)} is {part_noun(cause, part.part)}: {share_words(part.share)}."
 
 
 def _beside_wait(cause: Cause) -> str:
@@ -92,9 +114,9 @@ def _beside_wait(cause: Cause) -> str:
     return f"beside {layer_noun(*wait.part)}, {share_words(wait.share)}{may_be_none}, "
 
 
-def _either(parts: Sequence[PartOfDifference]) -> str:
+def _either(cause: Cause, parts: Sequence[PartOfDifference]) -> str:
     """'flushes, 45 % [40, 50], or the device, 41 % [38, 44]'."""
-    *texts, last = [f"{layer_noun(*part.part)}, {share_words(part.share)}" for part in parts]
+    *texts, last = _part_texts(cause, parts)
     return f"{', '.join(texts)}, or {last}"
 
 
@@ -140,7 +162,7 @@ def _percent(share: float) -> str:
 def _nothing_shown(cause: Cause) -> str:
     """Return why no part of a difference is named."""
     if cause.differs:
-        noun = layer_noun(*cause.parts[0].part)
+        noun = part_noun(cause, cause.parts[0].part)
         return f"{_ratio(cause)}, but no part stands out of the noise: {noun}, the largest, may be 0."
     if math.isnan(cause.ratio.low):
         return f"The diagnostic trials show no difference in {_latency(cause)}: its spread is unknown."
@@ -160,8 +182,8 @@ def _more(cause: Cause, largest: PartOfDifference) -> str:
     others = [row for row in rest if row.share.shown and abs(row.share.share) >= _LEAST_SHARE]
     along = [row for row in others if row.share.share > 0][:_MOST_MORE]
     against = [row for row in reversed(others) if row.share.share < 0][:_MOST_MORE]
-    text = f" Then: {_parts(along)}." if along else ""
-    return f"{text} Against it: {_parts(against)}." if against else text
+    text = f" Then: {listed(_part_texts(cause, along))}." if along else ""
+    return f"{text} Against it: {listed(_part_texts(cause, against))}." if against else text
 
 
 def _summed(cause: Cause, first: PartOfDifference) -> str:
@@ -172,8 +194,8 @@ def _summed(cause: Cause, first: PartOfDifference) -> str:
     return f" In total {layer_noun(*layer.part)} has more: {share_words(layer.share)}."
 
 
-def _parts(parts: Sequence[PartOfDifference]) -> str:
-    return listed([f"{layer_noun(*part.part)}, {share_words(part.share)}" for part in parts])
+def _part_texts(cause: Cause, parts: Sequence[PartOfDifference]) -> list[str]:
+    return [f"{part_noun(cause, part.part)}, {share_words(part.share)}" for part in parts]
 
 
 # ── what follows from something else ─────────────────────────────────────────────────────────────────────────────────
@@ -305,34 +327,79 @@ def work_value(value: float, unit: str) -> str:
 # ── the answer of a run ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def answer_lines(run: RunView) -> list[tuple[str, str]]:
-    """Return what explains the differences that the answer is about, as subjects and sentences: the answer in one;
-    what of it is not established, and why; the work that differs; how to find out more."""
+@dataclass(frozen=True)
+class Clue:
+    """The latency of an operation on each file system, and the work behind it that differs."""
+
+    under: str
+    """' under mail'; '' where there is a single workload."""
+    blocks: int
+    rows: Mapping[str, Mapping[str, str]]
+    """What is measured to file system to its figure."""
+    notes: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """'Traced mean sync latency, µs: xfs 363, ext4 494; flushes per sync: xfs 1.4, ext4 2.1; n = 3 diagnostic
+        blocks.'"""
+        listings = [f"{noun}: {', '.join(map(' '.join, row.items()))}" for noun, row in self.rows.items()]
+        return " ".join((f"{capital('; '.join(listings))}; {self.n}.", *self.notes))
+
+    @property
+    def n(self) -> str:
+        """'n = 3 diagnostic blocks'."""
+        return f"n = {counted(self.blocks, 'diagnostic block')}"
+
+
+@dataclass(frozen=True)
+class AnswerWhy:
+    """What explains the differences that the answer is about. Lines are subjects and sentences."""
+
+    why: tuple[str, str]
+    """The answer, and where nothing is established."""
+    clues: tuple[Clue, ...] = ()
+    doubts: tuple[tuple[str, str], ...] = ()
+    """Of what is established."""
+    steps: tuple[tuple[str, str], ...] = ()
+    """How to find out more."""
+    more: tuple[tuple[str, str], ...] = ()
+    """What the section Why has beside it."""
+
+
+def explanation(run: RunView) -> AnswerWhy | None:
+    """Return what explains the differences that the answer is about; None of a run without diagnostic trials."""
     answers = answering(run)
     if not answers:
-        return []
-    figures, instead = work(run.why, run.sweep), partial(ran_instead, run.why)
+        return None
     decided = [answer for answer in answers if answer.comparison.verdict != "undecided"]
     first, alone = (decided or answers)[:_MOST_ANSWERS], len(run.sweep.workloads) == 1
-    clues = _clues(first, figures, name_workload=not alone)
+    clues = tuple(_clues(run, first, name_workload=not alone))
     if not decided:
-        return [("Why", "Not established: no difference is shown."), *clues]
-    notes = [(answer, text) for answer in first if (text := _note(answer, instead))]
-    summary = _summary(first, name_workload=not alone)
-    blocks = [answer.cause.ratio.n for answer in first if answer.cause]
-    n = [f"n = {counted(min(blocks), 'diagnostic block')}."] if blocks else []
+        return AnswerWhy(("Why", "The cause is not established: no difference is shown."), clues)
+    subject = "Why"
     if len(decided) == 1:
         pair, smallest = first[0].comparison, run.sweep.design.smallest_effect
         subject = f"Why {pair.candidate} is {verdicts.verdict_of(pair, smallest)} than {pair.baseline}"
         subject += _under(pair, name_workload=not alone)
-        lines = [(subject, " ".join((summary, *(text for _, text in notes), *n)))]
-    else:
-        lines = [("Why", " ".join((summary, *n)))]
-        lines += [(_on(answer.comparison, name_workload=not alone), text) for answer, text in notes]
-    steps = _next_steps(first, run.why.traces["block"].nunique())
-    lines += [*clues, *([("To explain the rest", f"{'; '.join(steps)}.")] if steps else [])]
-    more = len(decided) - len(first)
-    return [*lines, ("", f"The section Why has {counted(more, 'more difference')}.")] if more else lines
+    doubts = dict.fromkeys(text for answer in first if answer.established for text in _doubts(answer))
+    steps, more = _next_steps(first, run.why.traces["block"].nunique()), len(decided) - len(first)
+    return AnswerWhy(
+        (subject, _summary(first, name_workload=not alone)),
+        clues,
+        doubts=(("Doubtful", f"{capital('; '.join(doubts))}."),) if doubts else (),
+        steps=(("To explain the rest", f"{'; '.join(steps)}."),) if steps else (),
+        more=(("", f"The section Why has {counted(more, 'more difference')}."),) if more else (),
+    )
+
+
+def answer_lines(run: RunView) -> list[tuple[str, str]]:
+    """Return what explains the differences that the answer is about, as subjects and sentences: the answer in one; what
+    makes it doubtful; the work that differs; how to find out more."""
+    known = explanation(run)
+    if known is None:
+        return []
+    clues = [(f"Clue{clue.under}", clue.text) for clue in known.clues]
+    return [known.why, *known.doubts, *clues, *known.steps, *known.more]
 
 
 def _on(comparison: Comparison, *, name_workload: bool) -> str:
@@ -345,70 +412,126 @@ def _under(comparison: Comparison, *, name_workload: bool) -> str:
 
 
 def _summary(answers: Sequence[Answer], *, name_workload: bool) -> str:
-    """'On ext4 mostly flushes (for the journal), 53 % [28, 81] of the difference in mean sync latency. Not established
-    on btrfs and tmpfs.'; of a single answer without its file system."""
+    """'On ext4 mostly flushes (for the journal), 80 % [71, 88] of the difference in mean sync latency. The cause is not
+    established on btrfs (several candidates).'; of a single answer without its file system."""
     alone, clauses, latency = len(answers) == 1, list[str](), ""
     for answer in answers:
         if (part := answer.established) and answer.cause:
             on = "" if alone else f"on {_on(answer.comparison, name_workload=name_workload)} "
-            degree = "mostly" if part.share.share >= _HALF else "above all"
+            degree = "mostly" if part.share.low > _HALF else "the largest part is"
             size = share_words(part.share).replace("all of it", "all")
-            what = f"{on}{_beside_wait(answer.cause)}{degree} {layer_noun(*part.part)}, {size}"
+            noun = part_noun(answer.cause, part.part)
+            what = f"{on}{_beside_wait(answer.cause)}{degree} {noun}, {size}"
             named = _latency(answer.cause)
             clauses.append(f"{what} of the difference in {named}" if named != latency else what)
             latency = named
-    missing = [_on(answer.comparison, name_workload=name_workload) for answer in answers if not answer.established]
-    known = "; ".join(clauses)
-    established = [f"{capital(known)}."] if known else []
-    unclear = [f"Not established{f' on {listed(missing)}' if clauses else ''}."] if missing else []
-    return " ".join((*established, *unclear))
+    known = [f"{capital('; '.join(clauses))}."] if clauses else []
+    reasons = by_key(
+        (_why_open(answer), _on(answer.comparison, name_workload=name_workload))
+        for answer in answers
+        if not answer.established
+    )
+    if alone and reasons:
+        known.append(f"The cause is not established: {next(iter(reasons))}.")
+    elif reasons:
+        where = listed([f"{listed(names)} ({reason})" for reason, names in reasons.items()])
+        known.append(f"The cause is not established on {where}.")
+    return " ".join(known)
 
 
-def _note(answer: Answer, instead: Instead) -> str:
-    """Return what else is to be known of an explanation: why nothing is established, or what follows from what; then
-    what makes it doubtful; '' where that is nothing."""
+def _why_open(answer: Answer) -> str:
+    """Return why the cause of a difference is not established."""
     cause = answer.cause
     if cause is None:
-        withheld = [withheld_sentence(trials) for trials in answer.withheld]
-        return " ".join(["Too few diagnostic trials hold both sides.", *withheld])
+        return "too few diagnostic trials hold both sides"
     if answer.against:
-        text = f"The diagnostic trials show the opposite: {_ratio(cause)}."
-    elif cause.largest is None:
-        text = _nothing_shown(cause)
-    elif cause.as_large:
-        text = _largest(cause, cause.largest)
-    else:
-        text = _summed(cause, cause.largest)
-    text += _consequence(cause, instead) if cause.largest and not answer.against else ""
-    return f"{text}{_doubts(answer)}".strip()
+        return "the diagnostic trials show the opposite"
+    if not cause.differs:
+        return "the diagnostic trials show no difference"
+    if answer.is_far_off:
+        return "its parts do not add up"
+    return "several candidates" if cause.largest else "no part stands out"
 
 
-def _clues(
-    answers: Sequence[Answer], figures: Sequence[WorkFigure], *, name_workload: bool
-) -> Iterator[tuple[str, str]]:
-    """Yield the work that differs behind the differences of each workload and operation, then what is alike: 'flushes
-    per sync: xfs 1.4, btrfs 2.0; device I/Os per sync: ...'."""
-    causes = by_key(
-        ((answer.cause.workload_label, answer.cause.operation), answer.cause) for answer in answers if answer.cause
+def _clues(run: RunView, answers: Sequence[Answer], *, name_workload: bool) -> Iterator[Clue]:
+    """Yield the latency of each workload and operation, and the work that differs behind it; what is alike as a
+    note."""
+    figures = work(run.why, run.sweep)
+    groups = by_key(
+        ((answer.cause.workload_label, answer.cause.operation), (answer, answer.cause))
+        for answer in answers
+        if answer.cause
     )
-    for (label, _), members in causes.items():
-        amounts = [(cause, _amounts(cause, figures)) for cause in members]
+    for (label, _), members in groups.items():
+        amounts = [(cause, _amounts(cause, figures)) for _, cause in members]
         names = list(dict.fromkeys(name for _, known in amounts for name in known))
         sides = {name: [known[name] for _, known in amounts if name in known] for name in names}
         unlike = [name for name in names if any(_differ(*pair) for pair in sides[name])]
-        main = {_main_work(cause) for cause in members}
+        main = {_main_work(cause) for _, cause in members}
         unlike.sort(key=lambda name: (name not in main, -max(_times(*pair) for pair in sides[name])))
-        texts = []
+        rows, notes = dict[str, dict[str, str]](), list[str]()
+        for latency, alike in by_key((_latency(cause), cause) for _, cause in members).items():
+            means = {name: mean for cause in alike for name, mean in _means(cause).items()}
+            rows.update(_in_one_unit(f"traced {latency}", means))
+        longer = [
+            (cause, LAYERS[part.part.layer].quantity, waits)
+            for answer, cause in members
+            if (part := answer.established) and (waits := _longer_each(run, cause, part, sides))
+        ]
         for name in unlike[:_MOST_CLUES]:
             of_each = {figure.filesystem: _amount(figure) for pair in sides[name] for figure in pair}
-            listing = ", ".join(f"{on} {'none' if amount == _NONE else amount}" for on, amount in of_each.items())
-            texts.append(f"{_counted(name, sides[name][0][0])}: {listing}")
+            noun = _counted(name, sides[name][0][0])
+            rows[noun] = {on: "none" if amount == _NONE else amount for on, amount in of_each.items()}
+        for cause, name, waits in longer:
+            rows.update(waits)
+            slower, faster = _by_time(cause)
+            what = _counted(name, sides[name][0][0])
+            notes.append(f"{slower} has about as many {what} as {faster}, and waits longer for each.")
         for name in [name for name in names if name not in unlike][:1]:
             low, *_, high = sorted((figure for pair in sides[name] for figure in pair), key=lambda w: w.figure.mean)
             span = dict.fromkeys((_amount(low), _amount(high)))
-            texts.append(f"{_counted(name, low)} about equal ({' to '.join(span)})")
-        if unlike:
-            yield f"Clue under {label}" if name_workload else "Clue", f"{capital('; '.join(texts))}."
+            notes.append(f"{capital(_counted(name, low))} are about equal ({' to '.join(span)}).")
+        blocks = min(cause.ratio.n for _, cause in members)
+        yield Clue(f" under {label}" if name_workload else "", blocks, rows, tuple(notes))
+
+
+def _means(cause: Cause) -> dict[str, float]:
+    """Return the latency of the baseline and of the candidate."""
+    return {cause.baseline: cause.theirs.mean, cause.candidate: cause.ours.mean}
+
+
+def _in_one_unit(noun: str, seconds: Mapping[str, float]) -> dict[str, dict[str, str]]:
+    """Return times of file systems as a row: {'mean sync latency, ms': {'xfs': '0.363', 'ext4': '0.494'}}."""
+    scale = scale_for("s", max(seconds.values()))
+    figures = {name: value / scale.factor for name, value in seconds.items()}
+    shown = {name: significant(v) if v >= _HARDLY_ANY else f"<{_HARDLY_ANY}" for name, v in figures.items()}
+    return {f"{noun}, {scale.unit}": shown}
+
+
+def _longer_each(
+    run: RunView,
+    cause: Cause,
+    part: PartOfDifference,
+    sides: Mapping[str, Sequence[tuple[WorkFigure, WorkFigure]]],
+) -> dict[str, dict[str, str]]:
+    """Return, of a part whose work is alike on both sides, but not the time, a row with how long an operation of each
+    file system waits for one of what is done; else nothing. `sides`: ratios of work of all pairs."""
+    layer, both = part.part.layer, (cause.baseline, cause.candidate)
+    pairs = sides.get(LAYERS[layer].quantity, ()) if layer in _EACH else ()
+    if not any(tuple(f.filesystem for f in pair) == both and not _differ(*pair) for pair in pairs):
+        return {}
+    latency = (cause.workload_label, cause.operation, cause.statistic)
+    waits = {
+        split.filesystem: sum(seconds.mean for own, seconds in split.parts.items() if own.layer == layer)
+        for split in splits(run.why, run.sweep)
+        if (split.workload_label, split.operation, split.statistic) == latency
+    }
+    counts = {figure.filesystem: figure.figure.mean for pair in pairs for figure in pair}
+    each = {name: waits[name] / count for name, count in counts.items() if count and waits.get(name)}
+    slower, faster = _by_time(cause)
+    if each.get(slower, 0.0) <= _WORK_APART * each.get(faster, math.inf):
+        return {}
+    return _in_one_unit(f"waiting per {_EACH[layer]}", each)
 
 
 def _next_steps(answers: Sequence[Answer], blocks: int) -> list[str]:
@@ -420,86 +543,12 @@ def _next_steps(answers: Sequence[Answer], blocks: int) -> list[str]:
     return steps
 
 
-def _doubts(answer: Answer) -> str:
-    """Return what weakens the explanation; '' where nothing does."""
-    doubts = []
+def _doubts(answer: Answer) -> Iterator[str]:
+    """Yield what weakens the explanation."""
     for cost in answer.slowed:
         figures = ratio_figures(cost.ratio.ratio, cost.ratio.low, cost.ratio.high)
-        doubts.append(f"while traced, {cost.cell} has {figures} times its counted {metric_noun(cost.metric)}")
+        yield f"while traced, {cost.cell} has {figures} times its counted {metric_noun(cost.metric)}"
     if answer.cut:
-        doubts.append(f"the record of {listed([cut.cell for cut in answer.cut])} ended early")
-    own = "the tool's own mean"
-    doubts += [f"the parts of {off.cell} add up to {_times_the_tool(off)} {own}{_slowed(off)}" for off in answer.off]
-    return f" Doubtful: {'; '.join(doubts)}." if doubts else ""
-
-
-def _times_the_tool(off: Off) -> str:
-    """'0.80 times'."""
-    return f"{ratio_figures(off.traced / off.tool, math.nan, math.nan).value} times"
-
-
-# ── beside them ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def withheld_sentence(withheld: Withheld) -> str:
-    """'xfs/fsync: 1 of 5 diagnostic trials is withheld (sync): the kernel had no room for 3 of 90 events.'"""
-    operations = f" ({withheld.operations})" if withheld.operations else ""
-    verb = "is" if withheld.trials == 1 else "are"
-    trials = f"{withheld.trials} of {counted(withheld.of, 'diagnostic trial')}"
-    return f"{withheld.cell}: {trials} {verb} withheld{operations}: {withheld.reason}."
-
-
-def cut_sentence(cut: Cut) -> str:
-    """'ext4/reads: the record of events reached its limit of size in 2 of 5 diagnostic trials, after 1.20 s or later:
-    the split is of that time.'"""
-    trials = f"{cut.trials} of {counted(cut.of, 'diagnostic trial')}"
-    return f"{cut.cell}: {cut.reason} in {trials}, after {cut.earliest_s:.2f} s or later: the split is of that time."
-
-
-def partly_seen_sentence(cells: Sequence[PartlySeen]) -> str:
-    """'System calls were recorded in windows where they are many: for 3 % of the time on tmpfs/reads.'"""
-    shares = listed([f"{percent(cell.share)} of the time in {cell.cell}" for cell in cells])
-    return f"System calls were recorded in windows where they are many: for {shares}."
-
-
-def few_sentence(few: FewOperations) -> str:
-    """'xfs/fsync: no 99th percentile of sync: a diagnostic trial holds 412 operations, and 1,000 are needed.'"""
-    count = counted(few.fewest, "operation")
-    minimum = f"{ios_needed(99):,} are needed"
-    return f"{few.cell}: no 99th percentile of {few.operation}: a diagnostic trial holds {count}, and {minimum}."
-
-
-def off_sentence(off: Off) -> str:
-    """'xfs/fsync: a sync takes 1.00 ms by the trace and 1.20 ms by the tool, 0.83 times.'; with the reason where as
-    many operations are under way at a time."""
-    sides = f"{quantity(off.traced, 's')} by the trace and {quantity(off.tool, 's')} by the tool"
-    return f"{off.cell}: one {off.operation} takes {sides}, {_times_the_tool(off)} as long{_slowed(off)}."
-
-
-def _slowed(off: Off) -> str:
-    return ", since operations are slower while they are traced" if off.is_slowed else ""
-
-
-def cost_sentences(costs: Sequence[Cost]) -> Iterator[str]:
-    """Yield what tracing changed of each metric: the cell that it changed most, and how many cells there are."""
-    for metric, members in by_key((cost.metric, cost) for cost in costs).items():
-        most = max(members, key=lambda cost: abs(math.log(cost.ratio.ratio)))
-        figures = ratio_figures(most.ratio.ratio, most.ratio.low, most.ratio.high)
-        among = f", the largest change of {counted(len(members), 'cell')}" if len(members) > 1 else ""
-        yield f"Cost of tracing: {most.cell} has {figures} times its counted {metric_noun(metric)}{among}."
-
-
-def lost_sentence(lost: int, events: int) -> str:
-    """'7 of 400 000 events were lost.', 'None of 400 000 events was lost.'"""
-    whole = f"{number(lost + events, 0)} events"
-    return (
-        f"{number(lost, 0)} of {whole} {'was' if lost == 1 else 'were'} lost." if lost else f"None of {whole} was lost."
-    )
-
-
-UNKNOWABLE = (
-    "What the split cannot know: a journal commit serves every operation that waits for it, and all of its time counts "
-    "for each of them. Readahead and writeback are done for no operation in particular, and count only while one waits "
-    "for them. What the device does inside stays unknown. A trace holds what an operation does inside of the kernel. "
-    "The way there, the tool's own clock and the cost of tracing lie outside, and are much of a few microseconds."
-)
+        yield f"the record of {listed([cut.cell for cut in answer.cut])} ended early"
+    if answer.off:
+        yield off_text(answer.off)

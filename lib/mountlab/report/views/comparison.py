@@ -90,12 +90,8 @@ def answer(comparison: RunComparison) -> Html:
     if not comparison.is_pair:
         known = html.paragraph(comparison.runs_differ, kind="meta") if comparison.runs_differ else ""
         return html.joined(html.box("answer", *lines), known)
-    by_area: dict[str, dict[str, None]] = {}
-    for row in comparison.differences:
-        if row.known:
-            by_area.setdefault(row.area, {})[text.difference_name(replace(row, part=""))] = None
-    areas = "; ".join(f"{area} ({', '.join(names)})" for area, names in by_area.items())
-    differs = html.labelled(html.link("#What-differs", "What differs"), f"{areas}.") if areas else ""
+    areas = text.what_differs(comparison)
+    differs = html.labelled(html.link("#What-differs", "What differs, A → B"), f"{areas}.") if areas else ""
     meta = html.paragraph(differs, kind="meta") if areas else ""
     return html.joined(html.box("answer", *lines), meta, _strongest(comparison))
 
@@ -103,21 +99,30 @@ def answer(comparison: RunComparison) -> Html:
 def _strongest(pair: RunComparison) -> Html:
     """Return the strongest ratios with both means, in units that people read."""
     doubts = doubts_by_cell(pair.caveats, pair.runs[0].sweep.own_metrics)
+    of_each = [doubts.get(doubt_key(ratio.cell.id, ratio.metric), ()) for ratio in pair.ratios]
+    shared = [code for code in of_each[0] if len(of_each) > 1 and all(code in codes for codes in of_each)]
     shown, rows = text.strongest(pair), []
     for ratio in shown:
         both = (ratio.mean_a, ratio.mean_b)
         scale = scale_for(ratio.unit, max(map(abs, both)))
         means = [Html.escape(f"{scale.show(mean)}\u00a0{scale.unit}") for mean in both]  # units differ from row to row
         figures = words.compared_figures(ratio.comparison)
-        name = html.stacked(f"{ratio.cell.filesystem.name}, {_group_name(ratio)}", metric_noun(ratio.metric))
+        name = f"{ratio.cell.filesystem.name}, {_group_name(ratio)}: {metric_noun(ratio.metric)}"
         verdict: Text = words.verdict_of(ratio.comparison, pair.smallest_effect)
-        if codes := doubts.get(doubt_key(ratio.cell.id, ratio.metric)):
-            verdict = html.stacked(verdict, f"doubtful: {', '.join(map(code_words, codes))}")
+        codes = [code for code in doubts.get(doubt_key(ratio.cell.id, ratio.metric), ()) if code not in shared]
+        if codes:
+            verdict = html.stacked(verdict, f"{'also ' if shared else ''}doubtful: {', '.join(map(code_words, codes))}")
         rows.append([name, *means, figures.value, figures.interval, verdict])
     head: Head = ["Figure", *numeric("A", "B", "B / A"), Column("Interval", "interval"), "Verdict"]
     which = "All" if len(shown) == len(pair.ratios) else f"The strongest {len(shown)} of"
-    caption = f"{which} {numbers.counted(len(pair.ratios), 'ratio')}; intervals hold for all together"
-    return html.table(head, [Rows(rows)], caption=caption)
+    count = numbers.counted(len(pair.ratios), "ratio")
+    sizes = sorted({n for ratio in shown for n in (ratio.n_a, ratio.n_b)})
+    n = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
+    caption = f"{which} {count}, n = {n}; {numbers.percent(pair.level)} intervals for all together"
+    about = "A and B are arithmetic means; B / A is the ratio of geometric means, and so not their quotient."
+    if shared:
+        about += f" All {count} are doubtful: {', '.join(map(code_words, shared))}."
+    return html.joined(html.paragraph(about, kind="meta"), html.table(head, [Rows(rows)], caption=caption))
 
 
 def caveats(comparison: RunComparison) -> Html:
@@ -186,7 +191,7 @@ def overview(comparison: RunComparison) -> Html:
         doubts = doubts_by_cell(comparison.caveats, comparison.runs[0].sweep.own_metrics)
         smallest = comparison.smallest_effect
         plot = plots.plot_ratios(short, smallest_effect=smallest, filesystems=filesystems, doubts=doubts)
-        return html.plot(replace(plot, title="B / A in every figure, with its interval"))
+        return html.plot(replace(plot, title="B / A in every figure, with its interval; 1 is no difference"))
     names, over = comparison.names, ("all boxes",) if comparison.factor == "box" else ()
     titles = text.plot_titles(comparison)
     answers, drawn = _answers_to_draw(comparison), []
