@@ -561,7 +561,7 @@ def test_a_figure_that_is_not_to_be_used_has_no_verdict_and_takes_the_trust() ->
     assert " and not usable in " in words.sentences(found)[0]
     (label, reasons), *_ = words.trust_lines(found)
     assert label == "Trust: low"
-    assert "not flushed" in reasons
+    assert "Not flushed (do not use)" in reasons
     page = sections.answer(found)
     assert all(text in page for text in (label, "<b>Next</b>"))
     assert page.count('<td class="number">') == 3 * len(words.strongest(found)), "both means and the ratio of each"

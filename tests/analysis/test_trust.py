@@ -64,7 +64,7 @@ def test_the_reasons_are_counted_in_cells_the_gravest_first() -> None:
         run_of(caveat("warning", code="clock-stepped"), *busy, caveat("error", "ext4/dd-write", code="too-few"))
     )
     assert trust_sentence(trust, []) == (
-        "Do not use, too few trials in 1 of 6 cells, box busy in 2 of 6 cells and clock stepped."
+        "Too few trials (do not use) in 1 of 6 cells, box busy in 2 of 6 cells and clock stepped."
     )
 
 

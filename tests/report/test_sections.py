@@ -184,7 +184,7 @@ def test_the_answer_is_about_the_metrics_of_the_answer() -> None:
 
 def test_the_first_screen_says_how_far_to_trust_it_and_what_to_do_next() -> None:
     text = repr(sections.answer(RUN))
-    assert "Trust: low : Do not use, cache served read in 1 of 21 cells" in text
+    assert "Trust: low : Cache served read (do not use) in 1 of 21 cells" in text
     assert "Do not cite its figures. Next : " in text
     assert "Next : Remove the option, or correct it" in text
     assert "Trust: high : No caveat weakens the answer, and 2 checks passed." in repr(

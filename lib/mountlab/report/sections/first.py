@@ -99,10 +99,11 @@ def _answer(run: RunView) -> Html:
     causes = behind_answer(run)
     sentences = searched or [html.paragraph(answer_sentence(run), kind="lead")]
     sentences += causes[:1]
-    lines = [html.paragraph(html.labelled(*line)) for line in trust_lines(run)]
-    if lines:
-        (label, reasons), *_ = trust_lines(run)
-        lines[0] = html.trust_alert(trust_of(run).grade, label, reasons)
+    grade = trust_of(run).grade
+    lines = [
+        html.paragraph(html.labelled(name, text)) if place else html.trust_alert(grade, name, text)
+        for place, (name, text) in enumerate(trust_lines(run))
+    ]
     return html.box("answer", *sentences, *lines, *causes[1:])
 
 

@@ -37,7 +37,7 @@ def trust_lines(run: RunView) -> list[tuple[str, str]]:
 
 
 def trust_sentence(trust: Trust, checks_passed: Sequence[str]) -> str:
-    """'Box busy in all 15 cells, and drift in 2 of 15 cells.'; of an answer without a doubt the number of checks that
+    """'Box busy in all 15 cells and drift in 2 of 15 cells.'; of an answer without a doubt the number of checks that
     passed. Cells are those that the answer rests on."""
     parts = [_reason_text(reason, trust.cells) for reason in trust.reasons[:_MOST_REASONS]]
     if more := trust.reasons[_MOST_REASONS:]:
@@ -52,7 +52,7 @@ def trust_sentence(trust: Trust, checks_passed: Sequence[str]) -> str:
 
 
 def _reason_text(reason: Reason, cells: int) -> str:
-    name = f"do not use, {code_words(reason.code)}" if reason.error else code_words(reason.code)
+    name = f"{code_words(reason.code)} (do not use)" if reason.error else code_words(reason.code)
     if not reason.cells:
         return name
     whole = {1: "the only cell", 2: "both cells"}.get(cells, f"all {cells} cells")
