@@ -62,7 +62,7 @@ def test_the_tour_runs_by_keyboard_without_an_error(tour: OpenNotebook) -> None:
     *counted, appended = prompts  # Shift+Enter in the last cell makes a new one
     assert counted == [f"[{number}]:" for number in range(1, len(prompts))]
     assert appended == "[ ]:"
-    assert "as fast as ext4" in tour.output_of("mountlab.sections.answer(the_run)")
+    assert "faster than ext4" in tour.output_of("mountlab.sections.answer(the_run)")
 
 
 @pytest.mark.long

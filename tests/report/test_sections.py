@@ -20,6 +20,7 @@ from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Interval, OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.core.run_info import RunInfo
+from mountlab.core.units import scale_for
 from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.report import html, sections
 from mountlab.report.html import Html
@@ -669,8 +670,7 @@ def test_five_file_systems_stand_below_each_other_in_the_table_of_means() -> Non
     head = [text for _, name, text in table.attributes if name == "scope" and text == "col"]
     assert len(head) == 3 * table.tags["table"]
     own = run.estimates[(run.estimates.cell == "fs4/dd-write") & (run.estimates.metric == "write_bandwidth")].iloc[0]
-    figures_of = numbers.mean_figures(own["mean"], own.low, own.high, factor=1e9)
-    assert figures_of.value in table.words.replace("\u2007", "")
-    assert figures_of.interval in table.words
-    assert "dd-write: write bandwidth, GB/s" in table.words
-    assert 'aria-label="best"' in sections.overview(run)
+    assert f"{scale_for('B/s', own['mean']).show(own['mean'])} " in table.words
+    ratios = {(c.candidate, c.workload, c.metric): c for c in run.comparisons}
+    assert str(verdicts.compared_figures(ratios["fs4", "dd-write", "write_bandwidth"])) in table.words
+    assert "dd-write: write bandwidth" in table.words
