@@ -309,10 +309,11 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
 
     monkeypatch.setattr(execute, "write_comparison", write_comparison)
     other = shutil.copytree(run, tmp_path / "other")
-    info = (other / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", "T11"))
-    info = info.replace('"created_at": "2026-11-20T10', '"created_at": "2026-11-20T11')
-    (other / "run.json").write_text(info)
-    seal_again(other)
+    for path, hour in ((run, "T10"), (other, "T11")):
+        info = (path / "run.json").read_text().replace(RUN_ID, RUN_ID.replace("T10", hour))
+        info = re.sub('"created_at": "[^"]*"', f'"created_at": "2026-11-20{hour}:19:02+00:00"', info)
+        (path / "run.json").write_text(info)
+        seal_again(path)
     folder, _ = publish([of_logs(tmp_path), run, other], Wishes(to=tmp_path / "b"))
     names = ("20261120T101902-sweep-box-2", "20261120T111902-sweep-box-2")
     pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
