@@ -318,7 +318,7 @@ def test_each_run_stands_beside_the_first_before_it_that_has_figures_in_common(
     names = ("20261120T101902-sweep-box-2", "20261120T111902-sweep-box-2")
     pages = [path.parent.name for path in (folder / "comparisons").rglob("report.html")]
     assert pages == [f"compare-{names[0]}-{names[1]}"]
-    assert "sweep (20 Nov, 10:19) and sweep (20 Nov, 11:19)" in Page((folder / "index.html").read_text()).words
+    assert "tiny (20 Nov, 10:19) and tiny (20 Nov, 11:19)" in Page((folder / "index.html").read_text()).words
     assert reproduce.check(folder).same
 
 
