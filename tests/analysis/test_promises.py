@@ -20,6 +20,7 @@ from mountlab.analysis.promises import (
     promise_text,
     state_of,
 )
+from mountlab.analysis.trust import trust_of
 from mountlab.checks import Moved
 from mountlab.core.findings import Caveat
 from mountlab.core.metrics import METRICS
@@ -254,7 +255,8 @@ def test_the_first_screen_names_the_worst_of_the_workloads() -> None:
     ],
 )
 def test_where_nothing_is_compared_the_answer_counts_the_promises(promises: list[Promise], sentence: str) -> None:
-    assert answer_sentence(replace(run_of(*promises), comparisons=[])) == sentence
+    run = replace(run_of(*promises), comparisons=[])
+    assert answer_sentence(run, trust_of(run)) == sentence
 
 
 def test_without_promises_nothing_is_said() -> None:

@@ -11,11 +11,10 @@ from typing import Literal
 from mountlab.analysis.answers import answering, sentence
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.trust import trust_of
+from mountlab.analysis.trust import Trust, is_about
 from mountlab.checks.asked import part_of, streams
 from mountlab.checks.rates import rates
 from mountlab.checks.traffic import CACHED_BELOW
-from mountlab.core.findings import Caveat
 from mountlab.core.frames import rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.metrics import METRICS
@@ -146,12 +145,12 @@ def promise_lines(run: RunView) -> list[PromiseLine]:
     return [_line(sorted(group, key=lambda row: _FIRST.index(row.state))) for group in rows.values()]
 
 
-def answer_sentence(run: RunView) -> str:
+def answer_sentence(run: RunView, trust: Trust) -> str:
     """Return the answer of a run in a sentence, which only looks so where its trust is low; where nothing is compared,
     how often promises were kept."""
     states = [line.state for line in promise_lines(run)] if not answering(run) else []
     if not states:
-        return sentence(run, sure=trust_of(run).grade != "low")
+        return sentence(run, sure=trust.grade != "low")
     if len(states) == 1:
         return f"The promise was {states[0]}."
     counts = {state: states.count(state) for state in _FIRST}
@@ -195,7 +194,7 @@ def _judged(run: RunView, promise: Promise, cell: Cell, mean: float, low: float,
     state = state_of(promise, low, high, run.sweep.design.smallest_effect)
     why = next(_reasons(run, promise, cell, kept=state == "kept"), "")
     is_count = promise.metric.endswith("_iops")
-    caveats = (c for c in run.caveats if c.scope == "cell" and _is_about(c, cell, promise.metric))
+    caveats = (c for c in run.caveats if c.scope == "cell" and is_about(c, (cell.id,), promise.metric))
     doubts = dict.fromkeys(caveat.code for caveat in caveats if caveat.severity == "warning" and not why)
     scale = Scale(1.0, "") if is_count else scale_for(METRICS[promise.metric], abs(mean))
     figures = count_figures(mean, low, high) if is_count else mean_figures(mean, low, high, factor=scale.factor)
@@ -225,7 +224,7 @@ def _reasons(run: RunView, promise: Promise, cell: Cell, *, kept: bool) -> Itera
     part = part_of(cell.workload, promise.metric, run.sweep.design, known=known).partition(":")[0]
     if part.startswith(("warm", "unflushed")):
         yield f"{part} are of the page cache"
-    caveats = [caveat for caveat in run.caveats if _is_about(caveat, cell, promise.metric)]
+    caveats = [caveat for caveat in run.caveats if is_about(caveat, (cell.id,), promise.metric)]
     yield from (f"do not use: {code_words(caveat.code)}" for caveat in caveats if caveat.severity == "error")
     shares = [trial.share for trial in run.moved if (trial.cell.id, trial.side) == (cell.id, promise.side)]
     if not shares:
@@ -246,10 +245,6 @@ def _reasons(run: RunView, promise: Promise, cell: Cell, *, kept: bool) -> Itera
             yield f"{significant(load[1])} requests in flight waited for one another, and no promise names it"
     if "other-io" in codes:
         yield "other programs used the device"
-
-
-def _is_about(caveat: Caveat, cell: Cell, metric: str) -> bool:
-    return caveat.subject in ("", cell.id, cell.filesystem.name) and metric.startswith(caveat.metrics)
 
 
 def _unsaturated(run: RunView, promise: Promise, cell: Cell) -> Iterator[str]:

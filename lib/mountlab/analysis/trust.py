@@ -59,7 +59,7 @@ def trust_in(
 ) -> Trust:
     """Return the trust in figures, each given by the ids of its cells and its metric."""
     weakening = [caveat for caveat in caveats if caveat.severity != "note"]
-    about = [[caveat for caveat in weakening if _is_about(caveat, cells, metric)] for cells, metric in figures]
+    about = [[caveat for caveat in weakening if is_about(caveat, cells, metric)] for cells, metric in figures]
     cells = {cell for ids, _ in figures for cell in ids}
     used = {id(caveat) for group in about for caveat in group}
     by_code = by_key((caveat.code, caveat) for caveat in weakening if id(caveat) in used)
@@ -82,7 +82,7 @@ def withhold_verdicts(comparisons: Iterable[Comparison], caveats: Iterable[Cavea
 
 def withhold_verdict(comparison: Comparison, cells: Sequence[str], errors: Iterable[Caveat]) -> Comparison:
     """Return a comparison of these cells, without its verdict where one of the errors is about them."""
-    usable = not any(_is_about(error, cells, comparison.metric) for error in errors)
+    usable = not any(is_about(error, cells, comparison.metric) for error in errors)
     if usable or not verdicts.has_blocks(comparison):
         return comparison
     return replace(comparison, verdict="not usable", needed=None, reduce=math.nan, noise="")
@@ -93,7 +93,7 @@ def _cells(comparison: Comparison) -> tuple[str, str]:
     return candidate, baseline
 
 
-def _is_about(caveat: Caveat, cells: Sequence[str], metric: str) -> bool:
+def is_about(caveat: Caveat, cells: Sequence[str], metric: str) -> bool:
     """Return whether a caveat weakens a metric of any of these cells."""
     if caveat.scope == "run":
         return True
@@ -106,4 +106,4 @@ def _count_cells(caveats: Sequence[Caveat], cells: Collection[str]) -> int:
     """Return how many of the cells the caveats of one code are about; 0 where they are about the run."""
     if any(caveat.scope == "run" for caveat in caveats):
         return 0
-    return sum(any(_is_about(caveat, (cell,), caveat.metrics) for caveat in caveats) for cell in cells)
+    return sum(any(is_about(caveat, (cell,), caveat.metrics) for caveat in caveats) for cell in cells)

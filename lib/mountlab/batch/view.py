@@ -11,7 +11,7 @@ from mountlab.analysis import answers, load_curve
 from mountlab.analysis.promises import answer_sentence
 from mountlab.analysis.published import Beside, beside
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.trust import trust_of
+from mountlab.analysis.trust import Trust, trust_of
 from mountlab.batch.batch_file import Batch, Item, ItemOutcome, ItemState
 from mountlab.core import errors, numbers
 from mountlab.core.errors import in_one_line
@@ -22,7 +22,7 @@ from mountlab.core.text import aligned, capital, lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
 from mountlab.report.sentences import capacity
-from mountlab.report.sentences.trust import trust_lines, trust_sentence
+from mountlab.report.sentences.trust import reasons_text, trust_lines
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import SEVERITY_WORDS, caveat_counts
 
@@ -86,21 +86,22 @@ def result_of(run: RunView) -> ItemResult:
     statuses = Counter(map(str, run.trials["status"]))
     searches = load_curve.searches(run) if run.sweep.searches else []
     capacities = capacity.answer_lines(run.sweep, searches, run.comparisons, run.caveats)
-    trust = dict(trust_lines(run))
+    trust = trust_of(run)
+    trusted = dict(trust_lines(run, trust))
     return ItemResult(
         question=" ".join(run.sweep.question.split()),
-        verdict=capacities[0][1] if capacities else answer_sentence(run),
+        verdict=capacities[0][1] if capacities else answer_sentence(run, trust),
         beside=beside(run),
         caveats=caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats),
         left_out=dict(run.sweep.left_out),
         bad_trials={status: n for status, n in statuses.items() if status in ("failed", "invalid")},
-        not_citable=_why_not_citable(run),
-        next_step=trust.get("Next", ""),
-        trust=trust_of(run).grade if trust else "",
+        not_citable=_why_not_citable(run, trust),
+        next_step=trusted.get("Next", ""),
+        trust=trust.grade if trusted else "",
     )
 
 
-def _why_not_citable(run: RunView) -> str:
+def _why_not_citable(run: RunView, trust: Trust) -> str:
     """Return why the answer of a run cannot be cited: some of it is not to be used, nothing of it is decided, or its
     trust is low."""
     comparisons = answers.answering(run)
@@ -110,11 +111,7 @@ def _why_not_citable(run: RunView) -> str:
         return f"{numbers.counted(len(cells), 'cell') if cells else 'figures'} not to be used"
     if comparisons and all(comparison.verdict == "undecided" for comparison in comparisons):
         return f"undecided{verdicts.most_needed(comparisons)}"
-    trust = trust_of(run)
-    if trust.grade == "low":
-        reasons = trust_sentence(replace(trust, reasons=trust.reasons[:1]), ()).rstrip(".")
-        return f"low trust ({reasons[0].lower()}{reasons[1:]})"
-    return ""
+    return f"low trust ({reasons_text(replace(trust, reasons=trust.reasons[:1]))})" if trust.grade == "low" else ""
 
 
 # ── beforehand, and meanwhile ────────────────────────────────────────────────────────────────────────────────────────

@@ -292,9 +292,7 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
             moved = f"{of_trials([row[0] for row in rows], trials)} the device moved up to {quantity(speed, 'B/s')}"
             more = f"more than {quantity(limit, 'B/s')}, {what}"
             virtual = evidence.facts.machine.virtual
-            why = (
-                "On a virtual machine the host sets that claim, and may answer from its cache." if virtual else _CACHED
-            )
+            why = _OF_HOST if virtual else _CACHED
             yield Doubt.of_cell(
                 cell,
                 f"{moved}, {more}. {why} Move far more data than such a cache holds.",

@@ -25,6 +25,7 @@ import pandas as pd
 
 from mountlab.analysis.compare.runs import compare_runs
 from mountlab.analysis.promises import answer_sentence
+from mountlab.analysis.trust import trust_of
 from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, read_manifest, safe_parts
 from mountlab.core.errors import MountlabError, StoreError, UnsafeError, in_one_line
@@ -331,7 +332,7 @@ def published_run(run: Run) -> PublishedRun:
         created_at=run.info.created_at,
         finished_at=run.info.finished_at,
         status=run.info.status,
-        sentences=(answer_sentence(run),),
+        sentences=(answer_sentence(run, trust_of(run)),),
         trials=len(run.trials),
         caveats=caveat_counts((caveat.severity, caveat.code) for caveat in run.caveats),
     )

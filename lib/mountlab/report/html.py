@@ -439,9 +439,14 @@ def caveat_notes(groups: Sequence[CaveatGroup]) -> Html:
     return definitions({group.heading: caveat_body(group) for group in groups}, kind="notes")
 
 
-def trust_alert(grade: Grade, label: str, reasons: str) -> Html:
-    """Return how far an answer can be trusted, with a link to its caveats."""
-    return paragraph(labelled(link("#Caveats", label), reasons), kind=f"alert {_ALERTS[grade]}")
+def trust_paragraphs(grade: Grade, lines: Sequence[tuple[str, str]]) -> list[Html]:
+    """Return how far an answer can be trusted, with a link to its caveats, and what follows from it, each below its
+    name."""
+    if not lines:
+        return []
+    (label, reasons), *others = lines
+    alert = paragraph(labelled(link("#Caveats", label), reasons), kind=f"alert {_ALERTS[grade]}")
+    return [alert, *(paragraph(labelled(name, text)) for name, text in others)]
 
 
 _ALERTS: Mapping[Grade, str] = {"low": "error", "medium": "warning", "high": "high"}

@@ -8,6 +8,7 @@ from mountlab.analysis import load_curve
 from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.promises import answer_sentence, promise_lines
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.trust import trust_of
 from mountlab.checks import stated_facts
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.groups import by_key
@@ -31,7 +32,9 @@ def run_answer(run: RunView) -> str:
     differing = stated_facts.differing(options)
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
     behind += map(str, promise_lines(run))
-    first = [*([] if searches else [answer_sentence(run)]), *(f"{name}. {text}" for name, text in trust_lines(run))]
+    trust = trust_of(run)
+    answer = [] if searches else [answer_sentence(run, trust)]
+    first = [*answer, *(f"{name}. {text}" for name, text in trust_lines(run, trust))]
     return answer_text(
         run.sweep, run.comparisons, run.caveats, first=first, searches=searches, behind=behind, differing=differing
     )

@@ -26,7 +26,16 @@ from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_lines, capacity_plots
 from mountlab.report.sections.promises import promised_answer
-from mountlab.report.sections.shared import Mean, answer_metrics, means_of, names_of, rows_of, swatches, within
+from mountlab.report.sections.shared import (
+    Mean,
+    answer_metrics,
+    means_of,
+    names_of,
+    ratios_by_cell,
+    rows_of,
+    swatches,
+    within,
+)
 from mountlab.report.sections.why import behind_answer
 from mountlab.report.sentences.trust import trust_lines
 from mountlab.stats import STATISTICS
@@ -97,14 +106,11 @@ def _answer(run: RunView) -> Html:
         return html.box("answer", html.paragraph(f"No answer yet: {why}.", kind="lead"))
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     causes = behind_answer(run)
-    sentences = searched or [html.paragraph(answer_sentence(run), kind="lead")]
+    trust = trust_of(run)
+    sentences = searched or [html.paragraph(answer_sentence(run, trust), kind="lead")]
     sentences += causes[:1]
-    grade = trust_of(run).grade
-    lines = [
-        html.paragraph(html.labelled(name, text)) if place else html.trust_alert(grade, name, text)
-        for place, (name, text) in enumerate(trust_lines(run))
-    ]
-    return html.box("answer", *sentences, *lines, *causes[1:])
+    trusted = html.trust_paragraphs(trust.grade, trust_lines(run, trust))
+    return html.box("answer", *sentences, *trusted, *causes[1:])
 
 
 def _scope(run: RunView) -> Html | str:
@@ -221,7 +227,7 @@ class _RatiosByCell:
 
     @classmethod
     def of(cls, run: RunView) -> _RatiosByCell:
-        ratios = {(c.metric, c.label, verdicts.cell_id(c.candidate, c)): c for c in answers.answering(run)}
+        ratios = ratios_by_cell(answers.answering(run))
         return cls(run, ratios, doubts_by_cell(run.caveats, run.sweep.own_metrics))
 
     @property

@@ -24,9 +24,8 @@ from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.frames import pd
 from mountlab.core.model import CellStop
 from mountlab.report.html import Html, Section
-from mountlab.report.sections.shared import Mean, answer_metrics, means_of
+from mountlab.report.sections.shared import Mean, answer_metrics, means_of, ratios_by_cell
 from mountlab.wording import caveats as caveat_words
-from mountlab.wording import verdicts
 
 Either = RunView | RunComparison
 P = ParamSpec("P")
@@ -72,10 +71,7 @@ def figures(run: RunView) -> pd.DataFrame:
     """Every estimate with its ratio to the baseline and the codes of the caveats that weaken it. The interval of a
     ratio is that of its verdict."""
     doubts = caveat_words.doubts_by_cell(run.caveats, run.sweep.own_metrics)
-    ratios = {
-        (comparison.metric, comparison.label, verdicts.cell_id(comparison.candidate, comparison)): comparison
-        for comparison in reversed(run.comparisons)
-    }
+    ratios = ratios_by_cell(run.comparisons)
     rows = []
     for metric in dict.fromkeys([*answer_metrics(run), *run.estimates["metric"]]):
         for mean in means_of(run, metric):

@@ -10,9 +10,11 @@ from itertools import product
 from mountlab import plots
 from mountlab.analysis.run_view import RunView
 from mountlab.core import names
+from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
 from mountlab.report import html
 from mountlab.report.html import Html
+from mountlab.wording import verdicts
 
 
 def moment(moment: str) -> str:
@@ -39,6 +41,11 @@ def orders(run: RunView) -> dict[str, list[str]]:
 def answer_metrics(run: RunView) -> list[str]:
     """Return the metrics that the answer is about, in the order of the sweep."""
     return list(dict.fromkeys(metric for metrics in run.answer_metrics.values() for metric in metrics))
+
+
+def ratios_by_cell(comparisons: Sequence[Comparison]) -> dict[tuple[str, str, str], Comparison]:
+    """Return metric, label and cell of each candidate to its comparison, the first one where there are several."""
+    return {(c.metric, c.label, verdicts.cell_id(c.candidate, c)): c for c in reversed(comparisons)}
 
 
 @dataclass(frozen=True)

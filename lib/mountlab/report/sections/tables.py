@@ -20,7 +20,7 @@ from mountlab.core.units import scale_for
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections import frames
-from mountlab.report.sections.shared import Mean, answer_metrics, means_of, swatches
+from mountlab.report.sections.shared import Mean, answer_metrics, means_of, ratios_by_cell, swatches
 from mountlab.stats import STATISTICS
 from mountlab.stats import explained as variance_explained
 from mountlab.wording import caveats, phrases, verdicts
@@ -55,10 +55,7 @@ class _BesideMeans:
 
     @staticmethod
     def of(run: RunView) -> _BesideMeans:
-        ratios: dict[tuple[str, str, str], Comparison] = {}
-        for comparison in run.comparisons:
-            cell = verdicts.cell_id(comparison.candidate, comparison)
-            ratios.setdefault((comparison.metric, comparison.label, cell), comparison)
+        ratios = ratios_by_cell(run.comparisons)
         return _BesideMeans(caveats.doubts_by_cell(run.caveats, run.sweep.own_metrics), swatches(run), ratios)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from mountlab.analysis import load_curve
 from mountlab.analysis.answers import answering
 from mountlab.analysis.run_view import RunView
-from mountlab.analysis.trust import Reason, Trust, trust_of
+from mountlab.analysis.trust import Reason, Trust
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.checks.load import runtime_needed_s
 from mountlab.core.findings import Comparison
@@ -21,12 +21,11 @@ _MOST_REASONS = 3
 """Reasons that the line names; of more it gives the number."""
 
 
-def trust_lines(run: RunView) -> list[tuple[str, str]]:
+def trust_lines(run: RunView, trust: Trust) -> list[tuple[str, str]]:
     """Return how far the answer of a run can be trusted, and what to do next, each below its name; nothing of a run
     whose searches have measured no capacity."""
     if run.sweep.searches and not any(map(is_measured, load_curve.searches(run))):
         return []
-    trust = trust_of(run)
     undecided = [] if run.sweep.imported else answering(run)  # nothing can be added to logs
     steps = next_steps(trust, undecided, run.info.seconds, _figures(run))
     if run.info.status == "interrupted":
@@ -38,17 +37,19 @@ def trust_lines(run: RunView) -> list[tuple[str, str]]:
 
 def trust_sentence(trust: Trust, checks_passed: Sequence[str]) -> str:
     """'Box busy in all 15 cells and drift in 2 of 15 cells.'; of an answer without a doubt the number of checks that
-    passed. Cells are those that the answer rests on."""
+    passed."""
+    passed = f", and {counted(len(checks_passed), 'check')} passed" if checks_passed else ""
+    return f"{capital(reasons_text(trust) or f'no caveat weakens the answer{passed}')}."
+
+
+def reasons_text(trust: Trust) -> str:
+    """'box busy in all 15 cells and drift in 2 of 15 cells', of those that the answer rests on; '' without a doubt."""
     parts = [_reason_text(reason, trust.cells) for reason in trust.reasons[:_MOST_REASONS]]
     if more := trust.reasons[_MOST_REASONS:]:
         parts.append(counted(len(more), "more doubt"))
     if trust.unfinished:
         parts.append("the run is not complete")
-    if not parts:
-        passed = f", and {counted(len(checks_passed), 'check')} passed" if checks_passed else ""
-        parts = [f"no caveat weakens the answer{passed}"]
-    text = listed(parts)
-    return f"{capital(text)}."
+    return listed(parts)
 
 
 def _reason_text(reason: Reason, cells: int) -> str:

@@ -84,9 +84,7 @@ def answer(comparison: RunComparison) -> Html:
     ratios with both means."""
     first, *others = text.sentences(comparison)
     lines = [html.paragraph(first, kind="lead"), *map(html.paragraph, others)]
-    (label, reasons), *next_step = text.trust_lines(comparison)
-    lines.append(html.trust_alert(comparison.trust.grade, label, reasons))
-    lines += [html.paragraph(html.labelled(*line)) for line in next_step]
+    lines += html.trust_paragraphs(comparison.trust.grade, text.trust_lines(comparison))
     if not comparison.is_pair:
         known = html.paragraph(comparison.runs_differ, kind="meta") if comparison.runs_differ else ""
         return html.joined(html.box("answer", *lines), known)
