@@ -155,3 +155,15 @@ def test_a_report_is_linked_from_the_notebook_that_runs(tmp_path: Path, monkeypa
     monkeypatch.delenv("JPY_SESSION_NAME")
     assert "href" not in PageLink(page)._repr_html_(), "of a batch nobody knows from where it is opened"
     assert repr(PageLink(page)) == str(page)
+
+
+def test_without_notebooks_to_edit_nothing_is_started(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no notebooks here") as refused:
+        lab.check_workspace(tmp_path)
+    assert "mountlab init DIR" in str(refused.value)
+
+
+def test_where_the_tour_is_removed_the_folder_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "notebooks").mkdir()
+    words = lab.command(8890, browser=False, root=tmp_path, notebook=tmp_path / "notebooks" / "00_tour.ipynb")
+    assert "--LabApp.default_url=/lab/tree/notebooks" in words

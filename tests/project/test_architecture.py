@@ -34,7 +34,7 @@ PURE_ROOMS = {
     "plots", "report",
 }  # fmt: skip
 WITH_EFFECTS = {
-    "core/disk.py", "core/process.py", "core/signals.py", "tools/parsing.py", "report/chronicle.py",
+    "core/disk.py", "core/places.py", "core/process.py", "core/signals.py", "tools/parsing.py", "report/chronicle.py",
     "report/execute.py", "report/kernels.py", "report/kernel_server.py",
 }  # fmt: skip
 """The only modules of pure rooms that reach outside."""

@@ -18,7 +18,7 @@ import pytest
 from facts import known
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import MEASUREMENT_COLUMNS, measurement_frame
-from mountlab.core import disk
+from mountlab.core import places
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import replace_file
 from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, PlanError, StoreError
@@ -258,7 +258,7 @@ def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A filter is a process for each notebook: in a fresh clone they took longer than the question may."""
-    monkeypatch.setattr(disk, "ROOT", tmp_path)
+    monkeypatch.setattr(run_writer, "SHIPPED", tmp_path)
     assert git_commit() is None, "no repository"
 
     def git(*words: str) -> str:
@@ -405,7 +405,7 @@ def test_a_sweep_is_found_by_its_name_or_its_path(tmp_path: Path, monkeypatch: p
         ("params/sweeps/mail.yml", "params/sweeps/mail.yml"),
     ):
         assert load_sweep(given).sweep.question == file
-    assert paths.sweep_names() == ["mail", "recipes/v1.2"]
+    assert {"mail", "recipes/v1.2", "ramdisk"} <= set(paths.sweep_names())
 
 
 def test_a_directory_is_no_sweep_file(tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_a_sweep_takes_its_name_from_its_file_and_errors_name_it(tmp_path: Path)
 
 
 def test_an_absent_box_file_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "PARAMS", paths.ROOT / "params")
+    monkeypatch.setattr(paths, "PARAMS", places.SHIPPED / "params")
     with pytest.raises(StoreError) as caught:
         load_box("lokal")
     assert caught.value.what == "no such box file"
@@ -437,7 +437,7 @@ def test_an_absent_box_file_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_absent_file_of_published_figures_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "PARAMS", paths.ROOT / "params")
+    monkeypatch.setattr(paths, "PARAMS", places.SHIPPED / "params")
     with pytest.raises(StoreError, match="no such file of published figures") as caught:
         load_published(("b-tmpfs-cloud", "c-nothing"))
     assert caught.value.where == "params/published/c-nothing.yml"

@@ -24,7 +24,7 @@ from mountlab.core.errors import InputError, KeepError, MountlabError
 from mountlab.report import execute as report
 from mountlab.results import paths
 
-PAGE = paths.NOTEBOOKS / "80_batch.ipynb"
+PAGE = paths.notebook_path("80_batch")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mountlab.report import execute
 from mountlab.report.kernels import Kernels
 from mountlab.results import info, paths, writer
 
-RESUME = paths.NOTEBOOKS / "10_run_sweep.ipynb"
+RESUME = paths.notebook_path("10_run_sweep")
 LIMIT_S = 30 * 24 * 3600
 """A cell of a batch's notebook may measure for weeks; each of its trials has a limit of its own."""
 TICK_S = 1.0

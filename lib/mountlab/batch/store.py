@@ -18,10 +18,11 @@ from mountlab.batch.view import BatchView, Planned, result_of
 from mountlab.core import disk
 from mountlab.core.errors import KeepError, MountlabError, ParameterError, StoreError, in_one_line
 from mountlab.core.findings import PublishedFigure
+from mountlab.core.places import WORKSPACE
 from mountlab.results import paths, run_file, store, writer
 from mountlab.results.journal import mend, read_journal, whole_lines
 from mountlab.results.lock import held
-from mountlab.results.paths import NOTEBOOKS, RESULTS, load_published, load_sweep, read_text
+from mountlab.results.paths import RESULTS, load_published, load_sweep, read_text
 from mountlab.sweep.all_errors import read_all
 
 SCHEMA = 2
@@ -43,17 +44,17 @@ def load_batch(path: Path | str) -> Batch:
 
 
 def sweep_path(item: Item) -> Path | None:
-    """Return the file of the item's sweep: a name of params/sweeps, or a path from here or from the repository."""
+    """Return the file of the item's sweep: a name of params/sweeps, or a path as for `paths.locate`."""
     return None if item.sweep is None else paths.sweep_path(item.sweep).absolute()
 
 
 def notebook_path(item: Item) -> Path:
     """Return the file of the item's notebook, found as its sweep is. Raises StoreError where there is none."""
     name = Path(f"{item.notebook}.ipynb")
-    found = [path for path in (NOTEBOOKS / name.name, name.absolute(), disk.ROOT / name) if path.is_file()]
+    found = [path for path in (paths.notebook_path(name.stem), name.absolute(), WORKSPACE / name) if path.is_file()]
     inside = found[:1] if len(name.parts) == 1 else [path for path in found if path.match(str(name))]
     if not inside:
-        known = ", ".join(sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")))
+        known = ", ".join(paths.notebook_names())
         raise StoreError("no such notebook", where=f"groups.{item.group}", got=item.notebook, allowed=known)
     return inside[0]
 

@@ -22,8 +22,8 @@ from mountlab.batch.plan import planned
 from mountlab.batch.queue import Task
 from mountlab.batch.store import BatchDirectory, notebook_path, now, sweep_path
 from mountlab.batch.view import Planned
-from mountlab.core import disk
 from mountlab.core.errors import MountlabError
+from mountlab.core.places import WORKSPACE
 from mountlab.results import paths
 
 StopRequested = Callable[[], bool]
@@ -51,15 +51,15 @@ def session_of(directory: BatchDirectory, items: Iterable[Item], boxes: Iterable
 
 
 def located(item: Item) -> Item:
-    """Return the item with paths that do not depend on the current directory: below the repository, or absolute."""
+    """Return the item with paths that do not depend on the current directory: below the workspace, or absolute."""
 
     def anywhere(path: Path) -> str:
-        return str(path.relative_to(disk.ROOT) if path.is_relative_to(disk.ROOT) else path.absolute())
+        return str(path.relative_to(WORKSPACE) if path.is_relative_to(WORKSPACE) else path.absolute())
 
     sweep, notebook = sweep_path(item), notebook_path(item)
-    if sweep and sweep.parent != paths.PARAMS / "sweeps":
+    if sweep and sweep != paths.params_file(paths.SWEEPS, sweep.stem):
         item = replace(item, sweep=anywhere(sweep))
-    if notebook.parent != paths.NOTEBOOKS:
+    if notebook != paths.notebook_path(notebook.stem):
         item = replace(item, notebook=anywhere(notebook).removesuffix(".ipynb"))
     return item
 
@@ -67,7 +67,7 @@ def located(item: Item) -> Item:
 def digests(items: Iterable[Item], boxes: Iterable[str]) -> dict[str, str]:
     """Return digests of the boxes, sweeps and notebooks of a batch, as this machine has them; '' for one that it has
     not."""
-    files = {f"params/boxes/{box}.yml": paths.PARAMS / "boxes" / f"{box}.yml" for box in boxes}
+    files = {f"params/boxes/{box}.yml": paths.params_file(paths.BOXES, box) for box in boxes}
     for item in items:
         if sweep := sweep_path(item):
             files[str(item.sweep)] = sweep

@@ -17,6 +17,7 @@ def add(verbs: Any) -> None:
 def _lab(arguments: Arguments) -> int:
     from mountlab.jupyter import lab
 
+    lab.check_workspace()
     port = lab.free_port(arguments.port)
     for line in lab.advice(port):
         say(line)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mountlab.core.errors import KeepError, StoreError
+from mountlab.core.places import WORKSPACE
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -49,8 +50,8 @@ _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 def path_text(path: Path) -> str:
-    """Return a path as people know it: below the repository or the current directory where it is."""
-    for start in (Path.cwd(), ROOT):
+    """Return a path as people know it: from the current directory or the workspace where it is below them."""
+    for start in (Path.cwd(), WORKSPACE):
         if path.is_relative_to(start):
             return str(path.relative_to(start))
     return str(path)

@@ -31,7 +31,7 @@ EXTRA_PARAMETERS = ("sweep_file", "overrides", "run")
 
 
 def load_sweep(path: str | Path, *, preset: str | list[str] | None = None, **overrides: Any) -> Resolved:
-    """Return the sweep of a YAML file: a path from here or from the repository, or a name of params/sweeps ("tour").
+    """Return the sweep of a YAML file: a path from here or from the workspace, or a name of params/sweeps ("tour").
 
     Overrides are keys of the design (repeats=3) or of the sweep. Raises ParameterError or StoreError.
     """

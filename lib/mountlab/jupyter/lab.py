@@ -9,8 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mountlab.core import disk
+from mountlab.core.disk import path_text
 from mountlab.core.errors import InputError
+from mountlab.core.places import WORKSPACE
 from mountlab.results.paths import NOTEBOOKS, RESULTS
 
 FIRST_PORT, PORTS = 8888, 20
@@ -37,22 +38,32 @@ def free_port(wanted: int | None = None) -> int:
 
 
 def server_root(results: Path = RESULTS) -> Path:
-    """Return the directory that JupyterLab shows: the repository, or what holds it and the results, where these lie
+    """Return the directory that JupyterLab shows: the workspace, or what holds it and the results, where these lie
     elsewhere; a link from a notebook to a report then always opens."""
-    return Path(os.path.commonpath([disk.ROOT, results.resolve()]))
+    return Path(os.path.commonpath([WORKSPACE, results.resolve()]))
+
+
+def check_workspace(notebooks: Path = NOTEBOOKS) -> None:
+    """Raise InputError where there is no notebook to open: those inside an installed package are not to be edited."""
+    if not any(notebooks.glob("*.ipynb")):
+        raise InputError(
+            "no notebooks here",
+            where=path_text(notebooks),
+            next_step="mountlab init DIR makes a workspace with notebooks to edit; then cd DIR",
+        )
 
 
 def command(port: int, *, browser: bool, root: Path | None = None, notebook: Path = TOUR) -> list[str]:
     """Return what starts JupyterLab on a notebook below `root`. The token stays as Jupyter makes it, and only this
     machine can connect."""
     root = (root or server_root()).resolve()
-    opened = notebook.resolve().relative_to(root).as_posix()
+    opened = notebook if notebook.exists() else notebook.parent
     return [
         sys.executable,
         "-m",
         "jupyterlab",
         f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url=/lab/tree/{opened}",
+        f"--LabApp.default_url=/lab/tree/{opened.resolve().relative_to(root).as_posix()}",
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",
         "--ServerApp.ip=127.0.0.1",

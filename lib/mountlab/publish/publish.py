@@ -26,6 +26,7 @@ from mountlab.box import ssh as box
 from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST, manifest, safe_parts
 from mountlab.core.errors import MountlabError, PlanError, StoreError
+from mountlab.core.places import SHIPPED, WORKSPACE
 from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.core.trial_files import TrialFiles
@@ -44,7 +45,7 @@ from mountlab.report.sentences.comparison import run_titles
 from mountlab.results import records, store, tables, why, writer
 from mountlab.results.info import read_box
 from mountlab.results.journal import whole_lines
-from mountlab.results.paths import NOTEBOOKS, RESULTS
+from mountlab.results.paths import RESULTS, notebook_path
 from mountlab.results.run_file import read_record, write_record
 from mountlab.results.store import Run
 
@@ -139,7 +140,7 @@ def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
         home=str(Path.home()),
         machine_id=machine_id.read_text().strip() if machine_id.exists() else "",
         ssh=named,
-        paths=(str(disk.ROOT), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
+        paths=(str(SHIPPED), str(WORKSPACE), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
     clients = {name for run in runs for cell in run.sweep.cells for name in cell.workload.clients}
     return Pseudonyms(identities, {run.info.run_id: run.info.box_name for run in runs}, clients)
@@ -187,10 +188,10 @@ def _fill(place: Path, runs: Sequence[Run], names: Pseudonyms | None, title: str
     for page in sorted(place.rglob("report.html")):
         _put(page, page_with(page.read_text(), replace_places))
     for name in CLEAN_NOTEBOOKS:
-        clean = bundle.without_outputs(json.loads((NOTEBOOKS / name).read_text()))
+        clean = bundle.without_outputs(json.loads(notebook_path(Path(name).stem).read_text()))
         _put(place / "notebooks" / name, json.dumps(clean, indent=1) + "\n")
     for name in ENVIRONMENT:
-        _put(place / "environment" / name, (disk.ROOT / name).read_bytes())
+        _put(place / "environment" / name, (SHIPPED / name).read_bytes())
     _put(place / "environment" / "versions.json", json.dumps(writer.versions(), indent=1))
     described = Bundle(
         title=title,
@@ -325,7 +326,7 @@ def _describe(place: Path, whole: Bundle) -> None:
     replaced = {"replaced": whole.replaced, "ordinary_words": whole.ordinary}
     _put(place / bundle.REPLACED, json.dumps(replaced, indent=1) + "\n")
     _put(place / "README.md", bundle_view.readme(whole))
-    _put(place / "LICENSE", bundle_view.licence_text(whole, (disk.ROOT / "LICENSE").read_text()))
+    _put(place / "LICENSE", bundle_view.licence_text(whole, (SHIPPED / "LICENSE").read_text()))
     _put(place / "CITATION.cff", as_yaml(bundle_view.citation(whole)))
     described = [*(_name(place, file) for file in _files(place)), "index.html"]
     linked = [*described, "ro-crate-metadata.json", MANIFEST]

@@ -116,8 +116,7 @@ def sweep_of(path: Path) -> Resolved:
     resolved = info.read_sweep(path)
     if resolved.sweep.imported:
         raise StoreError("imported logs cannot be run again", where=path.name, got="no sweep, only its logs")
-    here = {file.stem for file in (places.PARAMS / "published").glob("*.yml")}
-    published = tuple(name for name in resolved.sweep.published if name in here)
+    published = tuple(name for name in resolved.sweep.published if places.params_file(places.PUBLISHED, name).is_file())
     sweep = replace(resolved.sweep, published=published, extended=None)  # an extended run is repeated in one go
     return Resolved(sweep, {**resolved.parameters, "published": list(sweep.published)})
 

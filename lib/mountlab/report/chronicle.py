@@ -24,7 +24,7 @@ from mountlab.results import paths, store
 from mountlab.results.histories import Wanted, Years, load_years
 from mountlab.stats.changes import Change
 
-NOTEBOOK = paths.NOTEBOOKS / "75_history.ipynb"
+NOTEBOOK = paths.notebook_path("75_history")
 _FILES = {"entry.json", "report.html"}
 CHANGES = "changes"
 """The directory of their pages, below that of all runs."""

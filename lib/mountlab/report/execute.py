@@ -30,8 +30,8 @@ from mountlab.results.lock import alone, held
 from mountlab.results.plain_files import refuse_others
 from mountlab.sweep.untrusted import check_plain
 
-NOTEBOOK = paths.NOTEBOOKS / "20_report.ipynb"
-COMPARISON = paths.NOTEBOOKS / "50_compare_runs.ipynb"
+NOTEBOOK = paths.notebook_path("20_report")
+COMPARISON = paths.notebook_path("50_compare_runs")
 EXECUTION_LIMIT_S = 600
 INDEX = "index.html"
 INDEX_S = 60.0

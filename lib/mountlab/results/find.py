@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from mountlab.core.disk import path_text
 from mountlab.core.errors import StoreError, did_you_mean
+from mountlab.core.places import SHIPPED
 from mountlab.core.run_info import RunInfo
 from mountlab.results import paths
 from mountlab.results.info import runs_below
@@ -18,7 +20,7 @@ LATEST, INTERRUPTED = "latest", "interrupted"
 def run_path(name: Path | str, results: Path | None = None) -> Path:
     """Return the directory of a run or of a batch.
 
-    `name` is a path (from here, or from the repository), the name of a directory below `results`, the id of a run, the
+    `name` is a path (from here, or from the workspace), the name of a directory below `results`, the id of a run, the
     name of a sweep (then the newest run of it), `latest` (the newest run of all), or `interrupted` (the newest run that
     was stopped). The first of these that fits is taken. Raises StoreError for an unknown name, with the nearest. A path
     to elsewhere is returned as it is: its reader says that there is no run.
@@ -45,7 +47,8 @@ def _run_by_name(name: str, results: Path) -> Path | None:
         return _newest(runs, name, results)
     by_id = (path for path, info in runs if info.run_id == name)
     by_sweep = (path for path, info in runs if info.parameters.get("name") == name)
-    return next(by_id, None) or next(by_sweep, None)
+    shipped = (path for path in [SHIPPED / "results" / name] if _is_run(path))
+    return next(chain(by_id, by_sweep, shipped), None)
 
 
 def _newest(runs: list[tuple[Path, RunInfo]], name: str, results: Path) -> Path:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from mountlab.core.disk import ROOT, path_text
+from mountlab.core.disk import path_text
 from mountlab.core.errors import StoreError, did_you_mean
 from mountlab.core.findings import PublishedFigure
 from mountlab.core.model import Box
+from mountlab.core.places import SHIPPED, WORKSPACE
 from mountlab.core.safe_yaml import Raw, parse_yaml
 from mountlab.results.plain_files import check_text, read_below
 from mountlab.sweep.all_errors import read_all
@@ -18,12 +19,12 @@ from mountlab.sweep.published_file import parse_published
 from mountlab.sweep.sweep_file import Resolved, resolve
 from mountlab.sweep.untrusted import check_plain
 
-PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", ROOT / "params")).absolute()
+PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", WORKSPACE / "params")).absolute()
 """Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
-SWEEPS, BATCHES = "sweeps", "batches"
-"""Folders of `PARAMS`."""
-NOTEBOOKS = ROOT / "notebooks"
-RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", ROOT / "results")).absolute()
+SWEEPS, BATCHES, BOXES, PUBLISHED = "sweeps", "batches", "boxes", "published"
+"""Folders of `PARAMS`. What is in none of them is looked for among those that come with Mountlab."""
+NOTEBOOKS = WORKSPACE / "notebooks"
+RESULTS = Path(os.environ.get("MOUNTLAB_RESULTS", WORKSPACE / "results")).absolute()
 """Where runs are kept; the environment variable puts them elsewhere."""
 
 
@@ -54,8 +55,7 @@ def load_sweep(name: Path | str, overrides: Mapping[str, object] | None = None) 
 
 
 def sweep_path(name: Path | str) -> Path:
-    """Return the file of a sweep: the name of one in params/sweeps, without .yml, or a path from here or from the
-    repository."""
+    """Return the file of a sweep: the name of one in params/sweeps, without .yml, or a path as for `locate`."""
     return _file_of(name, SWEEPS)
 
 
@@ -66,13 +66,23 @@ def batch_path(name: Path | str) -> Path:
 
 def _file_of(name: Path | str, folder: str) -> Path:
     path = Path(name)
-    file = PARAMS / folder / f"{path}.yml"
+    file = params_file(folder, str(path))
     is_name = len(path.parts) == 1 and path.suffix not in (".yml", ".yaml") and not path.exists()
     return file if file.is_file() or is_name else locate(path)
 
 
+def params_file(folder: str, name: str) -> Path:
+    """Return <folder>/<name>.yml of the workspace; where it has none, that which comes with Mountlab."""
+    own, shipped = (place / folder / f"{name}.yml" for place in _params())
+    return shipped if shipped.is_file() and not own.is_file() else own
+
+
+def _params() -> tuple[Path, Path]:
+    return PARAMS, SHIPPED / "params"
+
+
 def sweep_names() -> list[str]:
-    """Return the names of all sweeps below params/sweeps."""
+    """Return the names of all sweeps: below params/sweeps, and those that come with Mountlab."""
     return _names_below(SWEEPS)
 
 
@@ -82,8 +92,8 @@ def batch_hint(name: str = "") -> str:
 
 
 def _names_below(folder: str) -> list[str]:
-    place = PARAMS / folder
-    return sorted(str(path.relative_to(place).with_suffix("")) for path in place.rglob("*.yml"))
+    places = [place / folder for place in _params()]
+    return sorted({str(path.relative_to(place).with_suffix("")) for place in places for path in place.rglob("*.yml")})
 
 
 def _nearest(name: str, names: Sequence[str], place: str) -> str:
@@ -99,7 +109,7 @@ def reader_in(directory: Path) -> Callable[[str, str], str]:
 def load_box(name: str) -> Box:
     """Return the box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
     check_plain([name], "name of a box")
-    path = PARAMS / "boxes" / f"{name}.yml"
+    path = params_file(BOXES, name)
     near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}."
     text = read_text(path, "box file", f"{near} Or copy params/boxes/example.yml to it")
     where = path_text(path)
@@ -107,14 +117,14 @@ def load_box(name: str) -> Box:
 
 
 def box_names() -> list[str]:
-    """Return the names of the files of params/boxes."""
-    return sorted(path.stem for path in (PARAMS / "boxes").glob("*.yml"))
+    """Return the names of the files of params/boxes, and of those that come with Mountlab."""
+    return sorted({path.stem for place in _params() for path in (place / BOXES).glob("*.yml")})
 
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
     """Return the figures of the named files of params/published/. Raises StoreError for a name that leads elsewhere."""
     check_plain(names, "published")
-    paths = [PARAMS / "published" / f"{name}.yml" for name in names]
+    paths = [params_file(PUBLISHED, name) for name in names]
     texts = [read_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
     return [
         figure
@@ -124,5 +134,18 @@ def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
 
 
 def locate(path: Path | str) -> Path:
-    """Return a path that a person gave: from here where it is there, else from the repository."""
-    return Path(path) if Path(path).exists() else ROOT / path
+    """Return a path that a person gave: from here where it is there, else from the workspace, else that of a file which
+    comes with Mountlab."""
+    found = (place for place in (Path(), WORKSPACE, SHIPPED) if (place / path).exists())
+    return next(found, WORKSPACE) / path
+
+
+def notebook_path(name: str) -> Path:
+    """Return <name>.ipynb of the workspace, which may be changed there; else that which comes with Mountlab."""
+    own = NOTEBOOKS / f"{name}.ipynb"
+    return own if own.is_file() else SHIPPED / "notebooks" / own.name
+
+
+def notebook_names() -> list[str]:
+    """Return the names of all notebooks that `notebook_path` finds."""
+    return sorted({path.stem for place in (NOTEBOOKS, SHIPPED / "notebooks") for path in place.glob("*.ipynb")})

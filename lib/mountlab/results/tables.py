@@ -11,10 +11,11 @@ from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.run_view import RunView, TrialRecord
 from mountlab.analysis.why_frames import COLUMNS
 from mountlab.core import chain
-from mountlab.core.disk import ROOT, clear
+from mountlab.core.disk import clear
 from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
 from mountlab.core.model import Trial
+from mountlab.core.places import SHIPPED
 from mountlab.core.text import plain_cell, visible
 from mountlab.results import derived, records
 from mountlab.results.info import say_plugins
@@ -53,7 +54,7 @@ def texts(run: RunView, *names: str) -> dict[str, str]:
 
 def columns() -> dict[str, list[str]]:
     """File of a run to its columns, as the recorded run in results/tour has them."""
-    frames = tables(load_run(ROOT / "results" / "tour"))
+    frames = tables(load_run(SHIPPED / "results" / "tour"))
     return {
         "trials.jsonl": [*(field.name for field in fields(Trial)), chain.RAW, chain.KEY],
         "measurements.parquet": list(frames["measurements"].columns),

@@ -23,6 +23,7 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning
 from mountlab.core.frames import pd
 from mountlab.core.model import Box, CellStop, Sweep, Trial
+from mountlab.core.places import INSTALLED, SHIPPED
 from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.outcome.judging import Outcome
@@ -315,12 +316,14 @@ _version = cache(metadata.version)
 
 
 def git_commit() -> str | None:
-    """Return the commit of this working copy, '+changes' where the program in lib/ differs from it; None outside one.
+    """Return the commit of the clone that runs, '+changes' where the program in lib/ differs from it; None without one.
 
     Of lib/ alone: to compare a notebook, git first takes its output out, in a process for each, which takes seconds.
     """
+    if INSTALLED:
+        return None
     arguments = ("status", "--porcelain=v2", "--branch", "--", "lib")
-    argv = ["git", "--no-optional-locks", "-C", str(disk.ROOT), *arguments]
+    argv = ["git", "--no-optional-locks", "-C", str(SHIPPED), *arguments]
     try:
         output = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):

@@ -20,7 +20,7 @@ from mountlab.sweep.feasible import all_programs, needed_programs, without_right
 from mountlab.sweep.sweep_file import Resolved
 from mountlab.tools import TOOLS
 
-SWEEP = paths.PARAMS / "sweeps" / "ramdisk.yml"
+SWEEP = "ramdisk"
 
 
 def demo(

@@ -6,8 +6,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from mountlab.core.disk import ROOT
 from mountlab.core.metrics import METRICS
+from mountlab.core.places import SHIPPED
 from mountlab.tools import TOOLS
 
 _PUBLIC_USERS_WORDS = """
@@ -80,7 +80,7 @@ def _our_words() -> frozenset[str]:
         path for path in _LIBRARY.rglob("*") if path.suffix in (".py", ".sh") and Path(__file__).parent != path.parent
     ]
     ours = [text for path in sources for text in _QUOTED.findall(path.read_text())]
-    licence = (ROOT / "LICENSE").read_text()
+    licence = (SHIPPED / "LICENSE").read_text()
     return frozenset(re.findall(r"[a-z]+", " ".join([*ours, licence]).lower()))
 
 
