@@ -147,7 +147,7 @@ style: env
 		shellcheck $(SCRIPTS) && shellcheck --shell=sh --severity=warning --exclude=SC2154 $(FRAGMENTS); fi
 
 lock: env ## resolve requirements.lock again from pyproject.toml (ARGS=--upgrade for the newest versions)
-	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra test --generate-hashes --no-emit-index-url \
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra test --group build --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --output-file requirements.lock $(ARGS) pyproject.toml
 
 clean-env: ## remove .venv

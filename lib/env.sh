@@ -106,9 +106,9 @@ install_packages() {
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock ||
             die "the packages of requirements.lock could not be installed" "next:  see above; the fetched packages are kept"
     }
-    # uv has the build backend inside itself: nothing is fetched here.
-    "$venv/bin/uv" pip install --quiet --offline --no-deps --python "$venv/bin/python" --editable . ||
-        die "mountlab itself could not be installed" "next:  see above: pyproject.toml cannot be built"
+    # The build backend is of the lock, too: nothing is fetched here.
+    "$venv/bin/uv" pip install --quiet --offline --no-deps --no-build-isolation --python "$venv/bin/python" \
+        --editable . || die "mountlab itself could not be installed" "next:  see above: pyproject.toml cannot be built"
 }
 
 # A library that does not load on this machine is found here and not in the middle of a run. Bytecode is written

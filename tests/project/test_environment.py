@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tomllib
-import zipfile
 from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
@@ -25,6 +23,8 @@ LOCK = (ROOT / "requirements.lock").read_text()
 
 RUN = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
 TEST = [Requirement(text) for text in PYPROJECT["project"]["optional-dependencies"]["test"]]
+BUILD = [Requirement(text) for text in PYPROJECT["dependency-groups"]["build"]]
+ALL = RUN + TEST + BUILD
 
 ON_CONDA_FORGE = {
     "duckdb": "python-duckdb", "jupyter-client": "jupyter_client", "jupyterlab-execute-time": "jupyterlab_execute_time",
@@ -33,7 +33,7 @@ ON_CONDA_FORGE = {
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
 NOT_ON_CONDA_FORGE = {"axe-playwright-python", "roc-validator", "detect-secrets"}
 """No feedstock has these names, or none was found: pip brings them."""
-FEEDSTOCKS_CHECKED = ("2026-11-29", "08a8fc02")
+FEEDSTOCKS_CHECKED = ("2026-11-30", "f5f705ef")
 """When every name was last looked up among conda-forge's feedstocks, and a digest of the names that were: a name that
 is added later has to be looked up, too."""
 
@@ -48,6 +48,7 @@ NOT_IMPORTED = {
     "uv": "make env, make lock",
     "mypy": "make check",
     "ruff": "make check",
+    "hatchling": "make env: builds the project",
     "import-linter": "make check",
     "nbstripout": "for those who edit notebooks: strips their outputs",
     "pandas-stubs": "types for mypy",
@@ -73,7 +74,7 @@ def test_conda_has_the_same_list() -> None:
     (by_pip,) = (entry["pip"] for entry in entries if not isinstance(entry, str))
     listed = [Requirement(entry) for entry in entries if isinstance(entry, str)]
     conda = {(requirement.name, str(requirement.specifier)) for requirement in listed}
-    wanted = as_pairs(RUN + TEST)
+    wanted = as_pairs(ALL)
     expected = {(ON_CONDA_FORGE.get(name, name), text) for name, text in wanted if name not in NOT_ON_CONDA_FORGE}
     assert conda == expected | {("python", PYPROJECT["project"]["requires-python"]), ("pip", "")}
     assert by_pip[-1] == "--editable ."
@@ -81,7 +82,7 @@ def test_conda_has_the_same_list() -> None:
 
 
 def test_each_name_was_looked_up_at_conda_forge() -> None:
-    names = sorted(name for name, _ in as_pairs(RUN + TEST))
+    names = sorted(name for name, _ in as_pairs(ALL))
     day, digest = FEEDSTOCKS_CHECKED
     found = sha256(" ".join(names).encode()).hexdigest()[:8]
     assert found == digest, f"names changed since {day}: look up the new ones, then put {found} here"
@@ -105,11 +106,11 @@ def locked() -> dict[str, list[str]]:
 def test_lock_is_of_these_dependencies() -> None:
     """The lock notes which packages pyproject.toml asked for: one added or dropped since then shows."""
     entries = re.split(r"^(?=[A-Za-z])", LOCK, flags=re.MULTILINE)
-    direct = {canonicalize_name(entry.split("==")[0]) for entry in entries if "mountlab (pyproject.toml)" in entry}
-    assert direct == {name for name, _ in as_pairs(RUN + TEST)}, "run: make lock"
+    direct = {canonicalize_name(entry.split("==")[0]) for entry in entries if "mountlab (pyproject.toml" in entry}
+    assert direct == {name for name, _ in as_pairs(ALL)}, "run: make lock"
 
 
-@every_row("requirement", RUN + TEST, ids=lambda requirement: requirement.name)
+@every_row("requirement", ALL, ids=lambda requirement: requirement.name)
 def test_lock_keeps_the_constraints(requirement: Requirement) -> None:
     versions = locked()[canonicalize_name(requirement.name)]
     assert all(requirement.specifier.contains(version) for version in versions), "run: make lock"
@@ -128,11 +129,9 @@ def test_lock_names_no_address_and_no_path() -> None:
     assert not [line for line in LOCK.splitlines() if "://" in line or re.search(r"(^|\s)[/~.]/?\w+/", line)]
 
 
-def test_locked_uv_builds_the_project_itself() -> None:
-    """Outside this range uv would fetch the build backend, and `make env` would not work offline."""
-    (backend,) = map(Requirement, PYPROJECT["build-system"]["requires"])
-    assert backend.name == "uv_build"
-    assert all(backend.specifier.contains(version) for version in locked()["uv"])
+def test_project_is_built_by_what_is_locked() -> None:
+    """Else `make env` would fetch what no lock pins."""
+    assert list(map(Requirement, PYPROJECT["build-system"]["requires"])) == BUILD
 
 
 # --- what is used -----------------------------------------------------------------------------------------------------
@@ -171,23 +170,7 @@ def test_every_import_is_a_direct_dependency_and_every_dependency_is_used() -> N
     assert imported("tests") - modules(RUN + TEST) == set()
     assert modules(RUN) - imported("lib/mountlab", "lib/mountlab_dev", "notebooks") == set()
     assert modules(TEST) - imported("tests") == set()
-    assert set(NOT_IMPORTED) - {name for name, _ in as_pairs(RUN + TEST)} == set()
-
-
-def test_package_holds_templates_and_scripts(tmp_path: Path) -> None:
-    """Installed without -e, the library still finds the files that lie beside its modules."""
-    uv = Path(sys.executable).with_name("uv")
-    if not uv.exists():
-        pytest.skip("uv is not in this environment's bin directory (conda has it elsewhere)")
-    command = [str(uv), "build", "--quiet", "--offline", "--wheel", "--out-dir", str(tmp_path), str(ROOT)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        packed = {name for name in wheel.namelist() if name.startswith("mountlab/") and not name.endswith("/")}
-    files = {
-        path for path in (ROOT / "lib" / "mountlab").rglob("*") if path.is_file() and path.parent.name != "__pycache__"
-    }
-    assert packed == {str(path.relative_to(ROOT / "lib")) for path in files}
+    assert set(NOT_IMPORTED) - {name for name, _ in as_pairs(ALL)} == set()
 
 
 def test_no_expression_repeats_a_group_for_good() -> None:
