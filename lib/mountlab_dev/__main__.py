@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,17 +94,13 @@ def _calibrate(arguments: Arguments) -> int:
 
 
 def _docs(arguments: Arguments) -> int:
-    import mountlab
-    from mountlab import cli
     from mountlab.results import store
-    from mountlab.results.tables import columns
 
-    from mountlab_dev import reference
+    from mountlab_dev.site import pages
 
-    public = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
-    made = reference.pages(cli.parser(), public, columns())
-    directory = disk.ROOT / "docs" / "reference"
-    kept = {path.name: path.read_text() for path in directory.glob("*.md")}
+    made = pages()
+    directory = disk.ROOT / "docs"
+    kept = {f"reference/{path.name}": path.read_text() for path in (directory / "reference").glob("*.md")}
     changed = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
     if not arguments.check:
         store.write_files(directory, {name: made[name].encode() for name in changed if name in made})

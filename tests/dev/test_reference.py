@@ -14,7 +14,6 @@ from typing import get_args
 import mountlab
 import pandas as pd
 import pytest
-from mountlab import cli
 from mountlab.__main__ import INTERRUPTED, PIPE_CLOSED
 from mountlab.analysis import gate
 from mountlab.batch.batch_file import BatchFile, GroupFile
@@ -69,8 +68,7 @@ NOT_IN_LOGS: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    public = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
-    return pages(cli.parser(), public, tables.columns())
+    return {name.removeprefix("reference/"): text for name, text in pages().items()}
 
 
 @pytest.mark.slow

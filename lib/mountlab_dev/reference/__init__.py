@@ -6,8 +6,11 @@ option, the advice of a check, the help text of a verb; for metrics, columns and
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
+import inspect
+
+import mountlab
+from mountlab import cli
+from mountlab.results import tables
 
 from mountlab_dev.glossary import TERMS
 from mountlab_dev.reference import files, names, registries, surface
@@ -28,14 +31,14 @@ _ABOUT = {
 }
 
 
-def pages(parser: argparse.ArgumentParser, public: Mapping[str, object], columns: surface.Columns) -> dict[str, str]:
-    """File name to text of every page. `parser`: of the command line; `public`: the names that notebooks use;
-    `columns`: file of a run to its columns."""
+def pages() -> dict[str, str]:
+    """Return every page of the reference: path below docs/ to Markdown."""
+    public = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
     made = {
         **files.pages(),
         **registries.pages(),
-        "command-line.md": surface.verbs_page(parser),
-        "run-directory.md": surface.runs_page(columns),
+        "command-line.md": surface.verbs_page(cli.parser()),
+        "run-directory.md": surface.runs_page(tables.columns()),
         "python.md": names.names_page(public),
         "glossary.md": _glossary(),
     }
@@ -45,7 +48,7 @@ def pages(parser: argparse.ArgumentParser, public: Mapping[str, object], columns
         "Made from the code by `make docs`; a test fails where the two differ.",
         table(("Page", "What it holds"), rows),
     )
-    return {"README.md": index, **made}
+    return {f"reference/{name}": text for name, text in {"README.md": index, **made}.items()}
 
 
 def _glossary() -> str:
