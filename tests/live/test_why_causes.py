@@ -12,7 +12,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
-from cause_records import LOADED, PAGE, QUIET, RECORDS, Record, judged, keep, kept, put, shown
+from cause_records import LOADED, QUIET, RECORDS, Record, judged, keep, kept, shown, write_tables
 from causes import CAUSES, Cause, busy_at_idle_priority, busy_machine, compared
 from mountlab.results import store
 from mountlab.runner import workflow
@@ -129,7 +129,7 @@ def test_a_planted_cause_is_named_and_no_other(cause: Cause, beside: str, result
     for turn in range(RUNS - len(records())):
         (results_dir / str(turn)).mkdir()
         keep(RECORDS, explained(cause, results_dir / str(turn), beside=beside))
-        PAGE.write_text(put(PAGE.read_text(), kept(RECORDS)))
+        write_tables(kept(RECORDS))
     verdicts = [each.verdict for each in records()]
     assert "wrong" not in verdicts, shown(records())
     assert verdicts.count("not shown" if cause.is_mapped else "right") >= 0.8 * RUNS, shown(records())

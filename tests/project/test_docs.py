@@ -25,6 +25,7 @@ from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
 from mountlab.tools import TOOLS
 from mountlab.tools.command import METRIC_KEYS
+from mountlab_dev import evidence
 from project.test_readme import COVERED_BY
 from rows import every_row
 
@@ -39,7 +40,9 @@ WRITTEN = [
     *sorted(DOCS.glob("*.md")),
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
-ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md"))]
+BUILT = {DOCS / name: text for name, text in evidence.pages().items()}
+"""Pages that are not in git, and their text."""
+ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md")), *BUILT]
 each_page = every_row("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
 each_written = every_row("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
 SAFETY = (DOCS / "safety.md").read_text()
@@ -48,13 +51,23 @@ FILE = re.compile(r"^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | r
 """A file that a page shows whole: its name at the beginning of the line above."""
 
 
+def text_of(page: Path) -> str:
+    """The text of a page, also of one that is built."""
+    return BUILT[page] if page in BUILT else page.read_text()
+
+
+def is_there(path: Path) -> bool:
+    """Whether a page, a file or a folder exists, or is built."""
+    return path.exists() or any(path in (page, page.parent) for page in BUILT)
+
+
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
 def anchors(page: Path) -> set[str]:
     """The anchors of the headings of a page, as forges make them."""
     found: set[str] = set()
-    for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE):
+    for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", text_of(page)), re.MULTILINE):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
         slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
         numbered = (slug if not number else f"{slug}-{number}" for number in range(100))
@@ -65,12 +78,12 @@ def anchors(page: Path) -> set[str]:
 @each_page
 def test_every_link_and_anchor_leads_somewhere(page: Path) -> None:
     broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", text_of(page))):
         if "://" in target:
             continue
         name, _, anchor = target.partition("#")
         there = (page.parent / name).resolve() if name else page
-        if not there.exists() or (anchor and anchor not in anchors(there)):
+        if not is_there(there) or (anchor and anchor not in anchors(there)):
             broken.append(target)
     assert not broken
 
@@ -82,7 +95,7 @@ def test_every_page_is_reached_from_the_index(page: Path) -> None:
         one = todo.pop()
         if one not in reached and one.is_relative_to(DOCS):
             reached.add(one)
-            names = re.findall(r"\]\(([^)#\s]+\.md)", one.read_text())
+            names = re.findall(r"\]\(([^)#\s]+\.md)", text_of(one))
             todo += [(one.parent / name).resolve() for name in names if "://" not in name]
     assert page in reached
 
@@ -258,7 +271,7 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
     shown = {name for name, _ in FILE.findall(page.read_text())}
     named = {word for word in words_in_code(page) if word.startswith(FOLDERS) and re.fullmatch(r"[\w./-]+", word)}
     named = {word.partition("::")[0] for word in named} - shown - OF_THE_READER
-    assert not sorted(name for name in named if not (ROOT / name).exists())
+    assert not sorted(name for name in named if not is_there(ROOT / name))
 
 
 @each_written
@@ -290,7 +303,7 @@ def test_every_word_with_an_underscore_is_known_to_the_code() -> None:
     source = "\n".join(
         file.read_text(errors="replace")
         for file in files
-        if file.suffix in suffixes and "data" not in file.parts and file.name != Path(__file__).name
+        if file.suffix in suffixes and "data" not in file.relative_to(ROOT).parts and file.name != Path(__file__).name
     )
     dead = {
         f"{page.relative_to(ROOT)}: {word}"

@@ -1,11 +1,10 @@
-"""What a run says about its planted cause: judged, kept as a line of JSON, and counted in a table of docs/why.md."""
+"""What a run says about its planted cause: judged, kept as a line of JSON, and counted in docs/data/causes.csv."""
 
 from __future__ import annotations
 
 import json
 import math
 import platform
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import get_args
 
+import data_files
 from cause_parts import EXPECTED, Verdict
 from causes import CAUSES, Cause
 from mountlab.analysis import why, why_doubts
@@ -21,15 +21,12 @@ from mountlab.report.sentences import why as why_sentences
 from mountlab.results.store import Run
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "why.md"
 RECORDS = ROOT / "results" / "why-causes.jsonl"
-PLACE = re.compile(r"(<!-- causes -->\n)(.*?)(<!-- end of causes -->)", re.DOTALL)
 QUIET, LOADED = "quiet", "loaded"
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 HEADER = (
-    "| planted | operation | right | quiet | loaded | past the run queue | its share | work | on | kernel |",
-    "|---|---|---|---:|---:|---:|---:|---:|---|---|",
-)
+    "planted", "operation", "right", "quiet", "loaded", "past the run queue", "its share", "work", "on", "kernel",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,42 +153,39 @@ def shares_of(records: Sequence[Record], beside: str) -> tuple[float, float]:
     return named / verdicts.total(), verdicts["wrong"] / verdicts.total()
 
 
-def summary(records: Sequence[Record]) -> str:
-    """Return a line for each load that has runs."""
-    lines = []
-    for beside, words in ((QUIET, "Quiet"), (LOADED, "Beside the load")):
-        if any(each.beside == beside for each in records):
-            named, wrong = (f"{share:.1%}" for share in shares_of(records, beside))
-            lines.append(f"- {words}: the planted part is named in {named} of the runs, and a wrong one in {wrong}.")
-    return "\n".join(["Without causes that work through mapped memory, which are never split:\n", *lines])
+def named(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """Return how often the planted part is named and a wrong one is, beside each load that has runs."""
+    loads = [each for each in (QUIET, LOADED) if any(record.beside == each for record in records)]
+    counted_rows = ((load, *(f"{share:.1%}" for share in shares_of(records, load))) for load in loads)
+    return [("machine", "planted part named", "wrong part named"), *counted_rows]
 
 
-def row(cause: Cause, records: Sequence[Record]) -> str:
+def row(cause: Cause, records: Sequence[Record]) -> tuple[str, ...]:
     expected = EXPECTED[cause.name]
     shares = [record.share for record in records if record.verdict == "right"]
-    named = [record.work_named for record in records if record.work_named is not None]
+    work_named = [record.work_named for record in records if record.work_named is not None]
     newest = max(record.run for record in records)
-    cells = (
+    return (
         f"`{cause.name}`: {cause.does}",
         expected.operation,
         ", ".join(f"`{part}`" for part in expected.right),
         *columns(records),
         f"{median(shares):.0%}" if shares else "",
-        f"{sum(named)} of {len(named)}" if named else "",
+        f"{sum(work_named)} of {len(work_named)}" if work_named else "",
         "-".join((newest[:4], newest[4:6], newest[6:8])),
         max(record.kernel for record in records),
     )
-    return f"| {' | '.join(cells)} |"
 
 
-def put(text: str, records: Sequence[Record]) -> str:
-    """Return the page with the table of all records. Raises ValueError where it has no place for it."""
-    place = PLACE.search(text)
-    if place is None:
-        raise ValueError("no line '<!-- causes -->' with '<!-- end of causes -->' below it")
+def table(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """Return a row for each cause that has runs, and one for all of them."""
     rows = [row(cause, own) for cause in CAUSES if (own := [each for each in records if each.cause == cause.name])]
-    body = "\n".join([*HEADER, *rows, f"| **all** | | | {' | '.join(columns(records))} | | | | |"])
-    return f"{text[: place.end(1)]}\n{body}\n\n{summary(records)}\n\n{text[place.start(3) :]}"
+    return [HEADER, *rows, ("**all**", "", "", *columns(records), "", "", "", "")]
+
+
+def write_tables(records: Sequence[Record]) -> None:
+    data_files.write("causes", table(records))
+    data_files.write("causes-named", named(records))
 
 
 def shown(records: Sequence[Record]) -> str:

@@ -1,18 +1,17 @@
-"""What the answer about a planted cause is judged by, and the table of planted causes in docs/why.md."""
+"""What the answer about a planted cause is judged by, and the tables of planted causes in docs/data."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
 
-import pytest
 from cause_parts import EXPECTED, Expected, Verdict
-from cause_records import LOADED, PAGE, QUIET, RECORDS, Record, keep, kept, put, shares_of
+from cause_records import LOADED, QUIET, RECORDS, Record, keep, kept, named, shares_of, table
 from causes import CAUSES
 from mountlab.core.layers import LAYERS, QUANTITIES, THROUGH
+from mountlab_dev import evidence
 from rows import every_row
 
-EMPTY = "before\n<!-- causes -->\n<!-- end of causes -->\nafter\n"
 OURS = {"throttled reads", "processor hog", "frequent commits", "lock contention"}
 """Causes of the first tests of why, beside those whose runs are counted."""
 JOURNAL = Expected("sync", ("*/journal", "journal/*"), "", consequence=("queue/own",))
@@ -72,14 +71,12 @@ def test_the_table_counts_verdicts_of_each_cause_quiet_and_loaded_apart() -> Non
         record("fragmented file", "wrong", share=0.8, named=False),
         record("fragmented file", "not shown"),
     ]
-    rows = [line for line in put(put(EMPTY, []), records).splitlines() if line.startswith("| ")]
-    assert rows[1].endswith(
-        "| 1 / 0 / 1 / 0 / 0 | 1 / 0 / 0 / 0 / 0 | 2 / 0 / 1 / 0 / 0 | 80% | 3 of 3 | 2026-11-28 | 6.18 |"
-    )
-    assert rows[2].endswith("| 0 / 0 / 0 / 1 / 1 | not run | 1 / 0 / 0 / 0 / 1 |  | 1 of 2 | 2026-11-28 | 6.18 |")
-    assert rows[3] == "| **all** | | | 1 / 0 / 1 / 1 / 1 | 1 / 0 / 0 / 0 / 0 | 3 / 0 / 1 / 0 / 1 | | | | |"
-    assert put(EMPTY, records).startswith("before\n")
-    assert put(EMPTY, records).endswith("<!-- end of causes -->\nafter\n")
+    _, write_limit, fragmented, total = table(records)
+    assert write_limit[3:] == (
+        "1 / 0 / 1 / 0 / 0", "1 / 0 / 0 / 0 / 0", "2 / 0 / 1 / 0 / 0", "80%", "3 of 3", "2026-11-28", "6.18",
+    )  # fmt: skip
+    assert fragmented[3:] == ("0 / 0 / 0 / 1 / 1", "not run", "1 / 0 / 0 / 0 / 1", "", "1 of 2", "2026-11-28", "6.18")
+    assert total[3:6] == ("1 / 0 / 1 / 1 / 1", "1 / 0 / 0 / 0 / 0", "3 / 0 / 1 / 0 / 1")
 
 
 def test_records_are_kept_line_by_line_and_read_again(tmp_path: Path) -> None:
@@ -91,10 +88,11 @@ def test_records_are_kept_line_by_line_and_read_again(tmp_path: Path) -> None:
     assert kept(path)[0].share == 0.5
 
 
-def test_the_table_of_the_page_is_that_of_the_records() -> None:
-    records, page = kept(RECORDS), PAGE.read_text()
+def test_the_tables_in_git_are_those_of_the_records() -> None:
+    records = kept(RECORDS)
     assert records
-    assert put(page, records) == page
+    assert evidence.rows("causes") == [list(row) for row in table(records)]
+    assert evidence.rows("causes-named") == [list(row) for row in named(records)]
 
 
 @every_row("beside", [QUIET, LOADED])
@@ -118,9 +116,4 @@ def test_what_is_mapped_and_the_other_load_do_not_count_in_the_shares() -> None:
     ]  # fmt: skip
     assert shares_of(records, QUIET) == (0.5, 0.25)
     assert shares_of(records, LOADED) == (0, 1)
-    assert "- Quiet: the planted part is named in 50.0% of the runs, and a wrong one in 25.0%." in put(EMPTY, records)
-
-
-def test_a_page_without_a_place_for_the_table_is_refused() -> None:
-    with pytest.raises(ValueError, match="no line '<!-- causes -->'"):
-        put("", [])
+    assert named(records)[1:] == [("quiet", "50.0%", "25.0%"), ("loaded", "0.0%", "100.0%")]
