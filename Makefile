@@ -107,7 +107,7 @@ bench: env ## what Mountlab itself costs, beside others that do the same: about 
 bench-gate: env ## is a cheap subject 25 % slower than at the last recorded commit? 10 minutes or more [ARGS="--only plan"]
 	@$(PY) -m mountlab_dev bench-gate $(ARGS)
 
-calibrate: env ## simulate how often the statistics are right, and write docs/calibration.md: about twenty minutes
+calibrate: env ## simulate how often the statistics are right, and keep the tables in docs/data: about twenty minutes
 	@$(PY) -m mountlab_dev calibrate $(ARGS)
 
 docs: env ## make docs/reference again from the code

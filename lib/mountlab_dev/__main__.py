@@ -11,16 +11,13 @@ from mountlab.__main__ import main as run_verb
 from mountlab.cli.shared import Arguments, announce, ask, verb
 from mountlab.core import disk
 
-CALIBRATION = Path(__file__).with_name("calibration.md")
-"""The text of docs/calibration.md, with an empty place for each table."""
-
 
 def parser(_: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return all verbs and their arguments; the function of the chosen one is `verb` of what it parses."""
     made = argparse.ArgumentParser(prog="mountlab_dev", description="What those need who develop Mountlab.")
     verbs = made.add_subparsers(required=True, metavar="VERB")
-    calibrate = verb(verbs, "calibrate", _calibrate, "simulate how often the statistics are right: docs/calibration.md")
-    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: the page is left as it is")
+    calibrate = verb(verbs, "calibrate", _calibrate, "simulate how often the statistics are right")
+    calibrate.add_argument("--short", action="store_true", help="few cases, only shown: docs/data is left as it is")
     bench = verb(verbs, "bench", _bench, "what Mountlab itself costs, beside others that do the same")
     bench.add_argument("--repeats", type=int, default=30, help="trials of each kind")
     bench.add_argument("--demo", action="store_true", help="also time `make demo` from a fresh clone")
@@ -78,8 +75,9 @@ def _bench_gate(arguments: Arguments) -> int:
 
 
 def _calibrate(arguments: Arguments) -> int:
+    from mountlab_dev import evidence
     from mountlab_dev.calibration import TABLES
-    from mountlab_dev.calibration.document import put
+    from mountlab_dev.calibration.document import DATA, as_data
     from mountlab_dev.calibration.tables import FULL, SHORT
 
     tables = []
@@ -87,9 +85,9 @@ def _calibrate(arguments: Arguments) -> int:
         tables.append(make(SHORT if arguments.short else FULL))
         print(f"{tables[-1].markdown()}\n", flush=True)
     if not arguments.short:
-        page = disk.ROOT / "docs" / "calibration.md"
-        disk.replace_file(page, put(CALIBRATION.read_text(), tables, where=disk.path_text(CALIBRATION)).encode())
-        print(f"written: {disk.path_text(page)}")
+        path = evidence.DATA / f"{DATA}.json"
+        disk.replace_file(path, as_data(tables).encode())
+        print(f"written: {disk.path_text(path)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The calibration in a short form, beside the tables of docs/calibration.md that the long form made."""
+"""The calibration in a short form, beside the tables in docs/data/calibration.json that the long form made."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.checks.few import COVERED_BY_FEW, rests_on
 from mountlab.core import disk
-from mountlab.core.errors import InputError
 from mountlab.core.model import Measurement, Trial
 from mountlab.stats import compare, estimate, shape, simulated
-from mountlab_dev.__main__ import CALIBRATION, main
+from mountlab_dev import evidence
+from mountlab_dev.__main__ import main
 from mountlab_dev.calibration import TABLES, gates, processes, rules, tables
 from mountlab_dev.calibration.capacities import searched_capacities
-from mountlab_dev.calibration.document import Share, Table, put, read
+from mountlab_dev.calibration.document import Share, Table, as_data, kept_shares
 from mountlab_dev.calibration.tables import FULL, Effort
 from rows import every_row
 from scipy import stats
 from sweeps import DD_WRITE, TMPFS, sweep
 
-PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
-TEXT = PAGE.read_text()
 TINY = Effort(samples=6, sweeps=1, looks=5, checks=4, series=2, gates=3)
 BRIEF = Effort(samples=2_000, sweeps=20, looks=500, checks=250, series=16, gates=12)
-"""Enough: a share of 20 % where the page has 3 % fails in every third figure of 20 sweeps, and a table has dozens."""
+"""Enough: a share of 20 % where the data have 3 % fails in every third figure of 20 sweeps, and a table has dozens."""
 
 CHEAP = (
     "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",
@@ -72,25 +70,27 @@ def at_most(rate: float, share: float, of: int) -> bool:
     return bool(round(rate * of) <= stats.binom.ppf(0.999, of, share))
 
 
-# --- the page is of this code -----------------------------------------------------------------------------------------
+# --- the data are of this code ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @each_table
-def test_the_page_has_the_tables_of_this_code(make: tables.Maker) -> None:
+def test_the_data_have_the_tables_of_this_code(make: tables.Maker) -> None:
     """The words above, the number of cases, the names of rows and columns: all that does not depend on chance."""
     table = brief(make)
     kept = replace(table, cases=cases_in_full(table))
-    assert kept.caption() in TEXT, "run `make calibrate`: docs/calibration.md is of another version of the code"
-    assert set(read(TEXT, table.name)) == set(table.shares())
+    in_git = evidence.captioned("calibration", table.name)
+    assert in_git.caption == kept.caption(), "run `make calibrate`: docs/data is of another version of the code"
+    assert in_git.lines[0] == list(table.header)
+    assert set(kept_shares(table.name)) == set(table.shares())
 
 
 @pytest.mark.slow
 @each_table
-def test_a_short_calibration_gives_the_figures_of_the_page_but_for_chance(make: tables.Maker) -> None:
+def test_a_short_calibration_gives_the_figures_of_the_data_but_for_chance(make: tables.Maker) -> None:
     """Two shares of the same truth differ by more than 4.5 standard errors in one of 100,000 cases."""
     table = brief(make)
-    kept, many = read(TEXT, table.name), cases_in_full(table)
+    kept, many = kept_shares(table.name), cases_in_full(table)
     chosen = {place for place in table.shares() if place[0].endswith("as precise")}
     assert not chosen or make is searched_capacities
     for place, share in table.shares().items():
@@ -99,7 +99,7 @@ def test_a_short_calibration_gives_the_figures_of_the_page_but_for_chance(make: 
         pooled = (share.hits + kept[place] * many) / (share.of + many)
         error = math.sqrt(max(pooled * (1 - pooled), 1e-3) * (1 / share.of + 1 / many))
         assert abs(share.rate - kept[place]) < 4.5 * error + 0.001, (
-            f"{place}: {share}, and on the page {kept[place]:.1%}"
+            f"{place}: {share}, and in the data {kept[place]:.1%}"
         )
 
 
@@ -140,20 +140,20 @@ def test_a_figure_that_methods_repeats_is_that_of_the_table(words: str, place: t
     assert words in " ".join((disk.ROOT / "METHODS.md").read_text().split())
     figure = re.findall(r"(\d+(?:\.\d)?) %", words)[-1]
     decimals = len(figure.partition(".")[2])
-    assert f"{100 * read(TEXT, name)[row, column]:.{decimals}f}" == figure
+    assert f"{100 * kept_shares(name)[row, column]:.{decimals}f}" == figure
 
 
 # --- what the tables say is what the project claims -------------------------------------------------------------------
 
 
 def column(name: str, heading: str) -> dict[str, float]:
-    return {row: share for (row, column), share in read(TEXT, name).items() if column == heading}
+    return {row: share for (row, column), share in kept_shares(name).items() if column == heading}
 
 
 @every_row("n", tables.SIZES)
 def test_intervals_of_normal_trials_cover_95_percent(n: int) -> None:
     for table, row in (("means", "normal, cv 5 %"), ("ratios", "normal, cv 5 %"), ("means", "lognormal, σ 0.05")):
-        share = read(TEXT, table)[row, f"n = {n}"]
+        share = kept_shares(table)[row, f"n = {n}"]
         assert at_least(share, 0.95, FULL.samples)
         assert at_most(share, 0.95, FULL.samples), "an interval that is too wide claims too little"
 
@@ -190,9 +190,9 @@ def test_ratios_that_a_rule_ended_are_as_narrow_as_asked_and_hold_together() -> 
 
 
 def test_runs_that_a_rule_ended_are_covered_over_boxes_and_differ_no_more_often_than_is_said() -> None:
-    covered = [share for (row, _), share in read(TEXT, "stopped-boxes").items() if "calm" not in row]
+    covered = [share for (row, _), share in kept_shares("stopped-boxes").items() if "calm" not in row]
     assert all(at_least(share, 0.945, FULL.checks) for share in covered)
-    differ = [share for (row, _), share in read(TEXT, "stopped-runs").items() if row == "like runs differ"]
+    differ = [share for (row, _), share in kept_shares("stopped-runs").items() if row == "like runs differ"]
     assert all(at_most(share, 0.05, FULL.sweeps) for share in differ)
 
 
@@ -207,7 +207,7 @@ def test_intervals_over_few_boxes_cover_95_percent_whatever_differs_between_them
 
 
 def test_the_parts_of_the_variance_are_covered() -> None:
-    found = read(TEXT, "parts")
+    found = kept_shares("parts")
     covered = {place: share for place, share in found.items() if not place[1].startswith("differ")}
     assert len(covered) == 18
     assert all(at_least(share, 0.945, FULL.checks) for share in covered.values()), covered
@@ -276,12 +276,12 @@ def test_as_many_blocks_as_the_gate_asks_for_do_tell(n: int) -> None:
 def test_so_many_fixed_repeats_are_as_near_as_theory_says(count: int) -> None:
     """A second way to the same figures: the mean of n normal trials has a standard deviation of cv / √n."""
     near = 2 * stats.norm.cdf(rules.HALF_WIDTH * math.sqrt(count) / rules.CV) - 1
-    found = read(TEXT, "trials-needed")[f"{count} repeats", "mean within"]
+    found = kept_shares("trials-needed")[f"{count} repeats", "mean within"]
     assert found == pytest.approx(near, abs=4.5 * math.sqrt(near * (1 - near) / FULL.looks) + 0.0005)
 
 
 def test_only_until_gives_the_precision_that_was_asked_for_and_covers_it() -> None:
-    found = read(TEXT, "trials-needed")
+    found = kept_shares("trials-needed")
     ours = "`until: half_width: 3 %`, 5 to 40"
     assert found[ours, "interval within"] > 0.985
     assert at_least(found[ours, "covered"], 0.95, FULL.looks)
@@ -304,7 +304,7 @@ def test_a_rule_of_spread_stops_where_it_says(monkeypatch: pytest.MonkeyPatch) -
 
 def test_identical_cells_are_called_different_in_at_most_5_percent_of_sweeps() -> None:
     """Trap: forty comparisons and no correction. The one exception is on the page, with its figure."""
-    found = read(TEXT, "false-verdicts")
+    found = kept_shares("false-verdicts")
     too_many = {place for place, share in found.items() if not at_most(share, 0.05, FULL.sweeps)}
     exception = {("two modes, 30 % at 2 times the speed", "n = 3")}
     careless = {place for place in found if place[0] == "normal, cv 5 %, without any correction"}
@@ -313,7 +313,7 @@ def test_identical_cells_are_called_different_in_at_most_5_percent_of_sweeps() -
 
 
 def test_an_effect_that_matters_is_rarely_called_the_same() -> None:
-    found = read(TEXT, "power")
+    found = kept_shares("power")
     assert all(at_most(share, 0.05, FULL.sweeps) for (row, _), share in found.items() if row.startswith("2 %"))
 
 
@@ -322,12 +322,12 @@ def test_the_power_is_that_of_the_noncentral_t_distribution() -> None:
     for n in tables.VERDICT_SIZES:
         shift = math.log(1.05) / (0.05 * math.sqrt(2)) * math.sqrt(n)
         expected = stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, shift)
-        share = read(TEXT, "power")["5 % found, the only comparison of the sweep", f"n = {n}"]
+        share = kept_shares("power")["5 % found, the only comparison of the sweep", f"n = {n}"]
         assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / FULL.sweeps) + 0.01)
 
 
 def test_quiet_cells_raise_each_caveat_in_about_one_percent() -> None:
-    for (row, heading), share in read(TEXT, "caveats").items():
+    for (row, heading), share in kept_shares("caveats").items():
         if row in ("normal, cv 5 %", "lognormal, σ 0.05"):
             assert at_most(share, 0.016 if heading.startswith("two modes") else 0.0115, FULL.checks), heading
 
@@ -336,13 +336,13 @@ def test_quiet_cells_raise_each_caveat_in_about_one_percent() -> None:
 def test_thirty_trials_show_every_trouble_that_they_should() -> None:
     """Ten do not show all of it, as the table says."""
     marked = {place for place, share in tables.raised(TINY).shares().items() if share.meant and place[1].endswith("30")}
-    found = read(TEXT, "caveats")
+    found = kept_shares("caveats")
     assert len(marked) == 11
     assert all(found[place] > 0.5 for place in marked), {place: found[place] for place in marked}
 
 
 def test_forty_quiet_cells_rarely_give_a_warning() -> None:
-    for (row, heading), share in read(TEXT, "warnings").items():
+    for (row, heading), share in kept_shares("warnings").items():
         if row in ("normal, cv 5 %", "lognormal, σ 0.05", "lognormal, σ 0.3", "gamma, shape 4"):
             limit = 0.05 if heading.startswith("two modes") else 0.01
             rounded = 0.0005
@@ -366,7 +366,7 @@ def test_what_the_report_says_of_few_trials_is_what_the_table_says() -> None:
         "two modes": "two modes, 30 % at 2 times the speed",
         "a drift": "drifting by 4 sd",
     }
-    found = read(TEXT, "few")
+    found = kept_shares("few")
     assert set(COVERED_BY_FEW) == set(tables.FEW)
     for n, told in COVERED_BY_FEW.items():
         for start, row in in_words.items():
@@ -487,12 +487,11 @@ def test_a_process_for_a_coefficient_of_variation_has_it(name: str, cv: float) -
     assert values.std() / values.mean() == pytest.approx(cv, rel=0.25 if name == "two modes" else 0.03)
 
 
-# --- documents --------------------------------------------------------------------------------------------------------
+# --- as data ----------------------------------------------------------------------------------------------------------
 
 
 ROWS = (("a", (Share(949, 1000), None)), ("b", (Share(5, 1000, meant=True), Share(1000, 1000))))
 SAMPLE = Table("x", "What it is.", 1000, ("trials", "n = 3", "n = 5"), ROWS)
-PLACE = "before\n\n<!-- calibrate: x -->\nold\n<!-- end -->\n\nafter <!-- end -->\n"
 
 
 def test_a_table_is_markdown() -> None:
@@ -506,27 +505,11 @@ def test_a_table_is_markdown() -> None:
     ]
 
 
-def test_a_table_is_put_in_its_place_and_read_again() -> None:
-    text = put(PLACE, [SAMPLE], where="here")
-    assert text.startswith("before\n\n<!-- calibrate: x -->\nWhat it is.")
-    assert text.endswith("| 100.0 |\n<!-- end -->\n\nafter <!-- end -->\n")
-    assert "old" not in text
-    assert read(text, "x") == pytest.approx({("a", "n = 3"): 0.949, ("b", "n = 3"): 0.005, ("b", "n = 5"): 1.0})
-    assert put(text, [SAMPLE], where="here") == text
-    assert read(text, "y") == {}
-
-
-@pytest.mark.parametrize(("text", "places"), [("nothing", 0), (PLACE + PLACE, 2)])
-def test_a_place_that_is_not_there_once_is_an_error(text: str, places: int) -> None:
-    with pytest.raises(InputError) as error:
-        put(text, [SAMPLE], where="page.md")
-    assert str(error.value) == (
-        "no single place for the table 'x'\n"
-        "  where:   page.md\n"
-        f"  got:     {places} places\n"
-        "  allowed: one line '<!-- calibrate: x -->', and '<!-- end -->' below it\n"
-        "  next:    take the file from git again"
-    )
+def test_a_table_is_kept_as_data_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "DATA", tmp_path)
+    (tmp_path / "calibration.json").write_text(as_data([SAMPLE]))
+    assert str(evidence.captioned("calibration", "x")) == SAMPLE.markdown()
+    assert kept_shares("x") == pytest.approx({("a", "n = 3"): 0.949, ("b", "n = 3"): 0.005, ("b", "n = 5"): 1.0})
 
 
 # --- the verb ---------------------------------------------------------------------------------------------------------
@@ -537,7 +520,7 @@ SOME = tuple(make for make in TABLES if make.__name__ in CHEAP)
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some tables of few cases each: that each table has a place is tested above."""
+    """Some tables of few cases each: that each table is kept is tested above."""
     for name in ("FULL", "SHORT"):
         monkeypatch.setattr(f"mountlab_dev.calibration.tables.{name}", TINY)
     monkeypatch.setattr("mountlab_dev.calibration.TABLES", SOME)
@@ -547,33 +530,22 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_short_form_only_shows_its_tables(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "ROOT", tmp_path)
+    monkeypatch.setattr(evidence, "DATA", tmp_path)
     assert main(["calibrate", "--short"]) == 0
     assert capsys.readouterr().out.count("simulated for each figure.") == len(SOME)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_the_long_form_writes_them_into_the_page(
+def test_the_long_form_keeps_them_as_data(
     tiny: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "ROOT", tmp_path)
-    (tmp_path / "docs").mkdir()
+    in_git = {make.__name__: kept_shares(make(TINY).name) for make in SOME}
+    monkeypatch.setattr(evidence, "DATA", tmp_path)
     assert main(["calibrate"]) == 0
-    made = (tmp_path / "docs" / "calibration.md").read_text()
-    for table in (make(TINY) for make in SOME):
-        figures = read(put(TEXT, [table], where=""), table.name)
-        assert read(made, table.name) == figures, "the same seeds give the same tables"
-        assert put(TEXT, [table], where="") != TEXT
-    assert without_tables(made) == without_tables(TEXT)
+    for make in SOME:
+        table = make(TINY)
+        assert str(evidence.captioned("calibration", table.name)) == table.markdown(), "the same seeds, the same table"
+        assert kept_shares(table.name).keys() == in_git[make.__name__].keys()
+        assert kept_shares(table.name) != in_git[make.__name__]
     assert "written: " in capsys.readouterr().out
-
-
-def test_the_words_of_the_page_are_those_of_its_source() -> None:
-    """A sentence that was changed on the page alone would be lost with the next calibration."""
-    assert without_tables(TEXT) == CALIBRATION.read_text()
-
-
-def without_tables(page: str) -> str:
-    """The page with all its places empty."""
-    return re.sub(r"(<!-- calibrate: \S+ -->\n).*?(<!-- end -->)", r"\1\2", page, flags=re.DOTALL)

@@ -1,10 +1,8 @@
-"""What docs/calibration.md says of the search for a capacity, and the same with few searches."""
+"""What docs/data/calibration.json says of the search for a capacity, and the same with few searches."""
 
 from __future__ import annotations
 
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,21 +10,21 @@ from mountlab.core import disk
 from mountlab.stats.capacity import RateTrial, capacity
 from mountlab.stats.capacity_ratios import level_at_end
 from mountlab_dev.calibration import capacities as made
-from mountlab_dev.calibration.document import read
+from mountlab_dev.calibration.document import kept_shares
 from mountlab_dev.calibration.servers import SERVERS, Server
 from mountlab_dev.calibration.tables import FULL
+from mountlab_dev.evidence import captioned
 from repetition import others_long
 from scipy import stats
 
-TEXT = (Path(__file__).parents[2] / "docs" / "calibration.md").read_text()
-TABLE = read(TEXT, "capacities")
+TABLE = kept_shares("capacities")
 each_server = pytest.mark.parametrize("server", others_long(SERVERS, kept=SERVERS[:1]), ids=lambda server: server.name)
 
 
 def trials_of(row: str) -> int:
-    """The mean number of trials that stands in a row of the page."""
-    (found,) = re.findall(rf"^\| {re.escape(row)} \|[^|]*\| ([\d,]+) trials \|", TEXT, re.M)
-    return int(found.replace(",", ""))
+    """The mean number of trials that stands in a row of the table."""
+    (found,) = (line[2] for line in captioned("calibration", "capacities").lines if line[0] == row)
+    return int(found.removesuffix(" trials").replace(",", ""))
 
 
 @each_server
@@ -51,7 +49,7 @@ def test_what_believes_each_answer_is_cheap_and_wrong(server: Server) -> None:
 
 
 def test_equal_capacities_rarely_differ_and_unequal_ones_do() -> None:
-    for (row, column), share in read(TEXT, "capacity-ratios").items():
+    for (row, column), share in kept_shares("capacity-ratios").items():
         if column == "equal: differ":
             assert share <= 0.05
         elif column == "interval holds":

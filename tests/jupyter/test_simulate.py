@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mountlab import simulate
 from mountlab.core.errors import ParameterError
 from mountlab.stats import estimate
-from mountlab_dev.calibration.document import read
+from mountlab_dev.calibration.document import kept_shares
 from rows import every_row
-
-TEXT = (Path(__file__).parents[2] / "docs" / "calibration.md").read_text()
 
 
 @pytest.mark.slow
@@ -21,9 +18,9 @@ def test_what_n_would_have_told_is_what_the_tables_say() -> None:
     """Another simulation of the same: two modes of 30 %, twice as fast, at n = 3; and the power of 10 normal pairs."""
     cv = math.sqrt(0.3 * 0.7)  # of two sharp modes at 1 and 2
     told = simulate.runs(3, kind="two modes", cv=cv)
-    assert told.covered == pytest.approx(read(TEXT, "few")["two modes, 30 % at 2 times the speed", "n = 3"], abs=0.04)
+    assert told.covered == pytest.approx(kept_shares("few")["two modes, 30 % at 2 times the speed", "n = 3"], abs=0.04)
     assert told.caveats == 0.0, "three trials show nothing"
-    power = read(TEXT, "power")["5 % found, the only comparison of the sweep", "n = 10"]
+    power = kept_shares("power")["5 % found, the only comparison of the sweep", "n = 10"]
     assert simulate.runs(10).verdicts["faster"] == pytest.approx(power, abs=0.06)
 
 

@@ -1,4 +1,4 @@
-"""`make calibrate`: simulations that show how often the statistics are right, as the tables of docs/calibration.md.
+"""`make calibrate`: simulations that show how often the statistics are right, as tables of docs/calibration.md.
 
 Every figure has a seed of its own, so that the same code gives the same tables.
 """

@@ -1,13 +1,16 @@
-"""Tables of simulated shares, and their places in a Markdown document."""
+"""Tables of simulated shares: printed, and kept in docs/data/calibration.json."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mountlab.core.errors import InputError
+from mountlab_dev import evidence
+
+DATA = "calibration"
+"""Name of the file in docs/data/."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,12 @@ class Table:
 
     def markdown(self) -> str:
         """Return the text, and the table."""
-        lines = [_line(self.header), "|---" + "|---:" * (len(self.header) - 1) + "|"]
-        lines += [
-            _line([name, *("–" if share is None else str(share) for share in shares)]) for name, shares in self.rows
-        ]
-        return "\n".join([self.caption(), "", *lines])
+        return f"{self.caption()}\n\n{evidence.table_of(self.lines())}"
+
+    def lines(self) -> list[list[str]]:
+        """Return the headings, and each row as it is printed."""
+        shown = ((name, *("–" if share is None else str(share) for share in shares)) for name, shares in self.rows)
+        return [list(line) for line in (self.header, *shown)]
 
     def caption(self) -> str:
         """Return the text above the table."""
@@ -95,42 +99,17 @@ class Table:
 _SHARE = re.compile(r"\d+\.\d")
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def as_data(tables: Iterable[Table]) -> str:
+    """Return the text of docs/data/calibration.json with these tables."""
+    return evidence.as_json({table.name: (table.caption(), table.lines()) for table in tables})
 
 
-def _place(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(<!-- calibrate: {re.escape(name)} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-
-
-def put(text: str, tables: Iterable[Table], *, where: str) -> str:
-    """Return the document with each table in its place, between `<!-- calibrate: NAME -->` and `<!-- end -->`.
-
-    Raises InputError where a place is missing.
-    """
-    for table in tables:
-        place = _place(table.name)
-        found = place.search(text)
-        if found is None or place.search(text, found.end()):
-            raise InputError(
-                f"no single place for the table {table.name!r}",
-                where=where,
-                got=f"{len(place.findall(text))} places",
-                allowed=f"one line '<!-- calibrate: {table.name} -->', and '<!-- end -->' below it",
-                next_step="take the file from git again",
-            )
-        text = f"{text[: found.end(1)]}{table.markdown()}\n{text[found.start(3) :]}"
-    return text
-
-
-def read(text: str, name: str) -> dict[tuple[str, str], float]:
-    """(row, column) to the share that stands in the table of this name in a document, as a fraction. {} without it."""
-    found = _place(name).search(text)
-    lines = [line for line in found[2].splitlines() if line.startswith("|")] if found else []
-    cells = [[cell.strip().strip("*") for cell in line.strip("|").split("|")] for line in lines]
+def kept_shares(name: str) -> dict[tuple[str, str], float]:
+    """(row, column) to the share in the table of this name in docs/data/calibration.json, as a fraction."""
+    header, *rows = evidence.captioned(DATA, name).lines
     return {
-        (row[0], column): float(figure) / 100
-        for row in cells[2:]
-        for column, figure in zip(cells[0][1:], row[1:], strict=True)
-        if _SHARE.fullmatch(figure)
+        (row, column): float(figure.strip("*")) / 100
+        for row, *figures in rows
+        for column, figure in zip(header[1:], figures, strict=True)
+        if _SHARE.fullmatch(figure.strip("*"))
     }

@@ -1,32 +1,36 @@
 """Pages below docs/ that are built from data: what tests and simulations found. docs/data/ keeps the data in git.
 
-A page has its words in a file beside this one, with a line `<!-- table: NAME -->` for each table: docs/data/NAME.csv.
+The words of a page lie in words/, under its path below docs/. A line `<!-- table: NAME -->` stands for the table in
+docs/data/NAME.csv, `FILE/NAME` for one in docs/data/FILE.json.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from mountlab.core import disk
 
 from mountlab_dev.reference.markdown import cell
 
 DATA = disk.ROOT / "docs" / "data"
-_WORDS = Path(__file__).parent
-_PLACE = re.compile(r"^<!-- table: ([\w-]+) -->$", re.MULTILINE)
-_FIGURE = re.compile(r"\d.*|not run|")
+_WORDS = Path(__file__).parent / "words"
+_PLACE = re.compile(r"^<!-- table: ([\w-]+)(?:/([\w-]+))? -->$", re.MULTILINE)
+_FIGURE = re.compile(r"(\*\*|± )?\d.*|–|not run|")
 
 
 def pages() -> dict[str, str]:
     """Return the text of each built page by its path below docs/."""
-    return {f"evidence/{path.name}": filled(path.read_text()) for path in sorted(_WORDS.glob("*.md"))}
+    return {str(path.relative_to(_WORDS)): _filled(path.read_text()) for path in sorted(_WORDS.rglob("*.md"))}
 
 
-def filled(words: str) -> str:
+def _filled(words: str) -> str:
     """Return the words of a page with each table in its place."""
-    return _PLACE.sub(lambda place: table_of(rows(place[1])), words)
+    return _PLACE.sub(lambda place: str(captioned(place[1], place[2])) if place[2] else table_of(rows(place[1])), words)
 
 
 def rows(name: str) -> list[list[str]]:
@@ -35,9 +39,40 @@ def rows(name: str) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def table_of(lines: list[list[str]]) -> str:
-    """Return a Markdown table; columns of figures are aligned to the right."""
-    head, *body = lines
-    figures = [all(_FIGURE.fullmatch(text) for text in column) for column in zip(*body, strict=True)]
-    rule = ["---:" if is_figure else "---" for is_figure in figures]
-    return "\n".join(f"| {' | '.join(map(cell, line))} |" for line in [head, rule, *body])
+class Captioned(NamedTuple):
+    """A table with the text above it."""
+
+    caption: str
+    lines: list[list[str]]
+    """The first holds the headings."""
+
+    def __str__(self) -> str:
+        return f"{self.caption}\n\n{table_of(self.lines)}"
+
+
+def captioned(file: str, table: str) -> Captioned:
+    """Return a table of docs/data/FILE.json."""
+    kept = json.loads((DATA / f"{file}.json").read_text())[table]
+    return Captioned(kept["caption"], kept["rows"])
+
+
+def as_json(tables: Mapping[str, tuple[str, Sequence[Sequence[str]]]]) -> str:
+    """Return the text of a JSON file of tables, one line a row: name to caption and lines, headings first."""
+    parts = [
+        f'{json.dumps(name)}: {{"caption": {_json(caption)}, "rows": [\n' + ",\n".join(map(_json, lines)) + "\n]}"
+        for name, (caption, lines) in tables.items()
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def table_of(lines: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; columns of figures behind the first are aligned to the right."""
+    columns = list(zip(*lines[1:], strict=True))[1:]
+    figures = [all(_FIGURE.fullmatch(text) for text in column) for column in columns]
+    rule = "|---|" + "".join("---:|" if is_figure else "---|" for is_figure in figures)
+    shown = [f"| {' | '.join(map(cell, line))} |" for line in lines]
+    return "\n".join([shown[0], rule, *shown[1:]])
