@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import last_result
 import pytest
 import workers  # first: the library reads where its box files are when it is imported
-from faults.table import PAGE, Rows
+from faults.table import Rows
 from hypothesis import settings
 from mountlab.report import kernels
 from mountlab.results import paths
@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if workers.MADE_HERE:  # else tests of a test: what the others of its session use is not left behind
         config.pluginmanager.register(LeftoverGuard())
-    config.pluginmanager.register(Rows(PAGE if _soak(config) else None))
+    config.pluginmanager.register(Rows(kept=_soak(config)))
     config.pluginmanager.register(SkippedTests())
     if part := os.environ.pop(last_result.PART, ""):
         config.pluginmanager.register(last_result.LastResult(part))

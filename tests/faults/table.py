@@ -1,19 +1,18 @@
-"""The table of the faults: one row a fault, what it has cost, and its place in docs/safety.md."""
+"""The table of the faults: one row a fault, and what it has cost. That of `make soak` is kept in docs/data/soak.csv."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
+import data_files
 import pytest
 from faults.counting import Count
 
-PAGE = Path(__file__).parents[2] / "docs" / "safety.md"
+DATA = "soak"
+"""Name of the table in docs/data/."""
 HEADER = ("fault", "tries", "lost", "duplicated", "left behind", "took")
-PLACE = re.compile(r"(<!-- soak -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 FIELD = "fault"
 """Under this name a row travels with the report on its test: from xdist's workers too."""
 Report = Callable[[str, int, Count, float], None]
@@ -49,31 +48,6 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-# --- in a page --------------------------------------------------------------------------------------------------------
-
-
-def line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def lines_of(text: str) -> list[str]:
-    """The rows of the table that stands in a page."""
-    found = PLACE.search(text)
-    return [each for each in found[2].splitlines() if each.startswith("| `")] if found else []
-
-
-def put(text: str, rows: Iterable[Row]) -> str:
-    """The page with `rows` in its table: each in the place of the row on the same fault, or below. Others stay."""
-    found = PLACE.search(text)
-    if found is None:
-        raise ValueError("no line '<!-- soak -->' with '<!-- end -->' below it")
-    lines = {each.split(" | ")[0]: each for each in lines_of(text)}
-    lines |= {new.split(" | ")[0]: new for new in (line(row.cells()) for row in rows)}
-    head = [line(HEADER), "|---" + "|---:" * (len(HEADER) - 1) + "|"]
-    body = "\n".join([*head, *lines.values()])
-    return f"{text[: found.end(1)]}\n{body}\n\n{text[found.start(3) :]}"
-
-
 # --- in a terminal ----------------------------------------------------------------------------------------------------
 
 
@@ -88,10 +62,10 @@ def shown(rows: Iterable[Row]) -> list[str]:
 
 
 class Rows:
-    """Gathers the rows of a session of pytest, and shows them at its end; those of the long form go into the page."""
+    """Gathers the rows of a session of pytest, and shows them at its end; those of the long form are kept."""
 
-    def __init__(self, page: Path | None) -> None:
-        self.page = page
+    def __init__(self, *, kept: bool) -> None:
+        self.kept = kept
         self.rows: list[Row] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -104,6 +78,6 @@ class Rows:
         terminalreporter.section("faults")
         for each in shown(self.rows):
             terminalreporter.write_line(each)
-        if self.page is not None:
-            self.page.write_text(put(self.page.read_text(), self.rows))
-            terminalreporter.write_line(f"written to {self.page}")
+        if self.kept:
+            data_files.update(DATA, [row.cells() for row in self.rows])
+            terminalreporter.write_line(f"written to {data_files.path_of(DATA)}")

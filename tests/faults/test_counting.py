@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from data_files import replaced
 from faults import counting, table
 from faults.counting import Count, Kept
 from faults.scenes import scene
 from faults.table import Row
+from mountlab_dev.evidence import rows
 from programs import program
 from waiting import LIMIT_S
 
@@ -159,26 +161,22 @@ NOTHING = Row("kill9", "kill -9", 200, (0, 0, 0), 400.0)
 
 
 def test_a_row_replaces_that_of_the_same_fault_and_leaves_the_others() -> None:
-    page = "before\n<!-- soak -->\n<!-- end -->\nafter\n"
-    page = table.put(page, [NOTHING, Row("link", "cut", 100, (1, 2, 3), 30.0)])
-    page = table.put(page, [Row("kill9", "kill -9", 2000, (0, 0, 0), 4000.0)])
-    assert table.lines_of(page) == [
-        "| `kill9`: kill -9 | 2,000 | 0 | 0 | 0 | 67 min |",
-        "| `link`: cut | 100 | 1 | 2 | 3 | 30 s |",
+    lines = replaced([table.HEADER], [row.cells() for row in (NOTHING, Row("link", "cut", 100, (1, 2, 3), 30.0))])
+    lines = replaced(lines, [Row("kill9", "kill -9", 2000, (0, 0, 0), 4000.0).cells()])
+    assert lines == [
+        list(table.HEADER),
+        ["`kill9`: kill -9", "2,000", "0", "0", "0", "67 min"],
+        ["`link`: cut", "100", "1", "2", "3", "30 s"],
     ]
-    assert page.startswith("before\n<!-- soak -->\n")
-    assert page.endswith("\n<!-- end -->\nafter\n")
-
-
-def test_a_page_without_a_place_for_the_table_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no line '<!-- soak -->'"):
-        table.put("", [NOTHING])
 
 
 def test_a_row_travels_as_text() -> None:
     assert Row.unpacked(NOTHING.packed()) == NOTHING
 
 
-def test_the_table_of_the_safety_page_has_no_row_that_has_cost_anything() -> None:
-    for row in table.lines_of(table.PAGE.read_text()):
-        assert [cell.strip() for cell in row.split("|")[3:6]] == ["0", "0", "0"], row
+def test_the_table_that_is_kept_has_no_row_that_has_cost_anything() -> None:
+    header, *kept = rows(table.DATA)
+    assert header == list(table.HEADER)
+    assert kept
+    for row in kept:
+        assert row[2:5] == ["0", "0", "0"], row

@@ -1,5 +1,5 @@
 """Each state of a scratch device, made for real, and what the guard and `box claim` make of it; what they refuse stays
-as it is to the last byte. The table of docs/safety.md is made of the same list."""
+as it is to the last byte. The table in docs/data/device-states.csv is made of the same list."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device_states import CLAIM, ERASE, FORMATS, NEVER, SAFETY, STATES, Done, State, claim, guard, put
+from device_states import CLAIM, ERASE, FORMATS, NEVER, STATES, Done, State, claim, guard, lines
 from disks import OURS, Disks
 from mountlab.filesystems.guard import UNCLAIMED, mark_argv, read_permission, read_refusal
+from mountlab_dev import evidence
 
 pytestmark = [
     pytest.mark.box,
@@ -194,6 +195,7 @@ def test_each_branch_is_one_of_the_states() -> None:
     assert EACH_BRANCH.keys() == STATES.keys()
 
 
-def test_the_table_of_the_safety_page_is_made_of_these_states() -> None:
-    page = SAFETY.read_text()
-    assert put(page) == page, "python tests/support/device_states.py writes it"
+def test_the_table_in_git_is_made_of_these_states() -> None:
+    assert evidence.rows("device-states") == [list(line) for line in lines()], (
+        "python tests/support/device_states.py writes it"
+    )

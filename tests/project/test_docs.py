@@ -44,7 +44,7 @@ BUILT = {DOCS / name: text for name, text in evidence.pages().items()}
 """Pages that are not in git, and their text."""
 ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md")), *BUILT]
 each_page = every_row("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
-each_written = every_row("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+each_written = every_row("page", [*WRITTEN, *BUILT], ids=lambda page: str(page.relative_to(ROOT)))
 SAFETY = (DOCS / "safety.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -181,7 +181,7 @@ SCRIPTS = {"ci-gate.md": "#!/bin/sh"}
 @each_written
 def test_every_block_says_what_it_is(page: Path) -> None:
     """A block of commands without `sh` is not looked at below; one that is indented like text neither."""
-    text = page.read_text()
+    text = text_of(page)
     opened = re.findall(r"^ *```(.*)$", text, re.MULTILINE)[::2]
     assert all(opened)
     assert not re.findall(r"^ {4,}(?:make|mountlab|\.venv/bin/\S+) .*", FENCE.sub("", text), re.MULTILINE)
@@ -263,12 +263,12 @@ OF_THE_READER = {"params/boxes/mybox.yml", "params/sweeps/ci.yml", "params/sweep
 
 
 def words_in_code(page: Path) -> set[str]:
-    return set(re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text())))
+    return set(re.findall(r"`([^`\n]+)`", FENCE.sub("", text_of(page))))
 
 
 @each_written
 def test_every_file_that_is_named_exists(page: Path) -> None:
-    shown = {name for name, _ in FILE.findall(page.read_text())}
+    shown = {name for name, _ in FILE.findall(text_of(page))}
     named = {word for word in words_in_code(page) if word.startswith(FOLDERS) and re.fullmatch(r"[\w./-]+", word)}
     named = {word.partition("::")[0] for word in named} - shown - OF_THE_READER
     assert not sorted(name for name in named if not is_there(ROOT / name))
@@ -307,7 +307,7 @@ def test_every_word_with_an_underscore_is_known_to_the_code() -> None:
     )
     dead = {
         f"{page.relative_to(ROOT)}: {word}"
-        for page in WRITTEN
+        for page in (*WRITTEN, *BUILT)
         for word in words_in_code(page)
         if re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word) and word not in source
     }
@@ -328,13 +328,8 @@ def test_every_caveat_and_metric_that_is_named_exists(page: Path) -> None:
 # --- safety -----------------------------------------------------------------------------------------------------------
 
 
-SOAK = re.compile("<!-- soak -->.*<!-- end -->", re.DOTALL)
-STATES = re.compile("<!-- states -->.*<!-- end of states -->", re.DOTALL)
-
-
 def test_every_claim_of_the_safety_page_names_a_test_that_exists() -> None:
-    typed = STATES.sub("", SOAK.sub("", SAFETY))  # the one is measured, the other is made by a test
-    rows = [line for line in typed.splitlines() if line.startswith("| ") and "---" not in line]
+    rows = [line for line in SAFETY.splitlines() if line.startswith("| ") and "---" not in line]
     claims = [row for row in rows if not row.startswith(("| claim |", "| what happens |"))]
     assert len(claims) >= 150
     for row in claims:
@@ -347,11 +342,10 @@ def test_every_claim_of_the_safety_page_names_a_test_that_exists() -> None:
 def test_what_the_promises_quote_of_the_soak_is_in_its_table() -> None:
     (quoted,) = re.findall(r"^`make soak` breaks Mountlab on purpose.*?\n\n", SAFETY, re.MULTILINE | re.DOTALL)
     counts = set(re.findall(r"(?<![\w-])\d[\d,]*(?= )", quoted))
-    (table,) = SOAK.findall(SAFETY)
-    rows = re.findall(r"^\| `\w+`: .+? \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", table, re.MULTILINE)
+    rows = evidence.rows("soak")[1:]
     assert len(counts) == 6
-    assert counts <= {tries for tries, *_ in rows}
-    assert {zero for _, *counted in rows for zero in counted} == {"0"}
+    assert counts <= {tries for _, tries, *_ in rows}
+    assert {zero for row in rows for zero in row[2:5]} == {"0"}
 
 
 def test_every_notebook_is_listed_with_its_question() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mountlab.core import disk
+from mountlab_dev import evidence
 from mountlab_dev.language import READERS, findings
 from rows import every_row
 
@@ -44,6 +45,11 @@ def not_plain(file: Path) -> list[str]:
 def test_text_is_plain_english(place: str) -> None:
     found = [each for file in files(place) for each in not_plain(file)]
     assert not found, "\n".join(found)
+
+
+@every_row(("name", "text"), evidence.pages().items(), ids=evidence.pages())
+def test_a_page_that_is_built_is_plain_english(name: str, text: str) -> None:
+    assert not [str(each) for each in findings(name, text)]
 
 
 def test_what_is_allowed_is_there() -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 import last_result
 import pytest
+from data_files import replaced
 from mountlab import cli
+from mountlab_dev import evidence
 from mountlab_dev.__main__ import parser
 from programs import program
 from rows import every_row
@@ -462,9 +464,7 @@ def test_a_commit_is_marked_where_more_than_the_page_of_results_was_changed(tmp_
     assert last_result.commit(page) == f"{clean}+"
 
 
-def test_the_last_result_of_a_part_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    page = "| part | commit |\n|---|---|\n| `one` | old | 1 |\n| `two` | old | 1 |\n"
-    assert last_result.put(page, "one", ["new", "2"]) == page.replace("| `one` | old | 1 |", "| `one` | new | 2 |")
-    with pytest.raises(ValueError, match="0 rows of part slow"):
-        last_result.put(page, "slow", ["new", "2"])
-    assert {"together", "alone"} <= set(re.findall(r"^\| `(\w+)` \|", last_result.PAGE.read_text(), re.MULTILINE))
+def test_the_last_result_of_a_part_takes_the_place_of_the_one_before() -> None:
+    table = [["part", "commit"], ["`one`", "old"], ["`two`", "old"]]
+    assert replaced(table, [["`one`", "new"]]) == [["part", "commit"], ["`one`", "new"], ["`two`", "old"]]
+    assert [row[0] for row in evidence.rows(last_result.DATA)] == ["part", "`together`", "`alone`"]

@@ -1,4 +1,4 @@
-"""States of a scratch device, each with what the guard and `box claim` make of it: the table of docs/safety.md.
+"""States of a scratch device, each with what the guard and `box claim` make of it: the table in docs/data.
 
 `python tests/support/device_states.py` writes the table; live/test_guard_states.py makes each state and asks both.
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import struct
 import subprocess
@@ -17,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import data_files
 import disks
 from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command, restarted
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, uuid_for
 
-SAFETY = Path(__file__).parents[2] / "docs" / "safety.md"
-PLACE = re.compile(r"(<!-- states -->\n)(.*?)(<!-- end of states -->)", re.DOTALL)
 GPT = f"label: gpt\nlabel-id: {THEIRS}\nsize=20MiB, uuid={OURS}\n,\n"
 LARGE = 2 * 2**30
 
@@ -884,25 +882,16 @@ STATES: dict[str, dict[str, State]] = {
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def lines() -> Iterator[str]:
-    yield "| what the device is | the guard, before mkfs | `box claim` |"
-    yield "|---|---|---|"
+def lines() -> Iterator[tuple[str, str, str]]:
+    yield "what the device is", "the guard, before mkfs", "`box claim`"
     for group, states in STATES.items():
         for name, state in states.items():
-            yield f"| {group}: {name} | {state.verdict} | {by_claim(state)} |"
+            yield f"{group}: {name}", state.verdict, by_claim(state)
 
 
 def by_claim(state: State) -> str:
     return BY_CLAIM[ERASE if state.verdict == CLAIM and state.permit else state.verdict]
 
 
-def put(page: str) -> str:
-    """The page with the table in its place."""
-    found = PLACE.search(page)
-    assert found, "docs/safety.md has no place for the table"
-    body = "\n".join(lines())
-    return f"{page[: found.end(1)]}\n{body}\n\n{page[found.start(3) :]}"
-
-
 if __name__ == "__main__":
-    SAFETY.write_text(put(SAFETY.read_text()))
+    data_files.write("device-states", lines())

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from mountlab.core import disk
 
-from mountlab_dev.reference.markdown import cell
-
 DATA = disk.ROOT / "docs" / "data"
 _WORDS = Path(__file__).parent / "words"
 _PLACE = re.compile(r"^<!-- table: ([\w-]+)(?:/([\w-]+))? -->$", re.MULTILINE)
@@ -74,5 +72,5 @@ def table_of(lines: Sequence[Sequence[str]]) -> str:
     columns = list(zip(*lines[1:], strict=True))[1:]
     figures = [all(_FIGURE.fullmatch(text) for text in column) for column in columns]
     rule = "|---|" + "".join("---:|" if is_figure else "---|" for is_figure in figures)
-    shown = [f"| {' | '.join(map(cell, line))} |" for line in lines]
+    shown = ["| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines]
     return "\n".join([shown[0], rule, *shown[1:]])
