@@ -45,7 +45,7 @@ class Captioned(NamedTuple):
     """The first holds the headings."""
 
     def __str__(self) -> str:
-        return f"{self.caption}\n\n{table_of(self.lines)}"
+        return f"{self.caption}\n\n{table_of(self.lines)}".lstrip()
 
 
 def captioned(file: str, table: str) -> Captioned:
