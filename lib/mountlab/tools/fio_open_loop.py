@@ -5,8 +5,14 @@ process of the rate that is asked. fio keeps the schedule of a thread from its b
 waiting catches up. It counts latency from when a request is issued, though: of a request that was due while its thread
 was busy, the time until then is missing. `arrivals` puts it back, from what a Poisson process lets expect.
 
-Why not otherwise, measured with fio 3.33 (docs/how-to/capacity.md): one job with a depth waits for all of its requests
-before it sleeps until the next is due, so it is no open loop; `io_submit_mode=offload`, which would be one, hangs.
+Measured with fio 3.33, on a device limited to 50 reads/s by blkio and on memory:
+
+- One `psync` job with `rate_iops` counts latency from when a read was issued: its wait for its turn is missing.
+- `libaio` or `io_uring` with `iodepth=256` waits for all requests before it sleeps until the next is due: no
+  open loop.
+- `io_submit_mode=offload`, which would be one, hangs: it was still there 60 s after the end of a runtime of 5 s.
+- 150 threads that were asked for 4,550 requests/s issued 4,555. The number of arrivals in 5, 10, 50 and 200 ms had
+  1.00, 1.01, 1.08 and 1.07 times the variance of a Poisson process. Asked for 100,000/s, two processors issued 100,379.
 """
 
 from __future__ import annotations
