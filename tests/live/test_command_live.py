@@ -112,7 +112,7 @@ def test_a_program_that_is_not_root_enters_its_own_directory_only(tmp_path: Path
 @pytest.mark.usefixtures("enterable")
 @pytest.mark.requires_program("runuser")
 def test_the_recipe_for_a_program_that_refuses_root_runs(tmp_path: Path, entry: dict[str, Any]) -> None:
-    (recipe,) = (text for text in code("own-tool.md", "yaml") if "owner:" in text)
+    (recipe,) = (text for text in code("extend.md", "yaml") if "owner:" in text)
     workload = yaml.safe_load(recipe)["workloads"]["initdb"]
     named = next(word for word in workload["argv"].split() if word.startswith("/"))
     here = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))

@@ -17,7 +17,6 @@ from mountlab.report.terminal import answer_text
 from mountlab.results import store
 from project import test_docs
 from project.test_docs import COVERED_IN_DOCS, DOCS, SCRIPTS, WRITTEN
-from project.test_how_to import ADDITIONS
 from project.test_readme import in_file_or_folder
 from rows import every_row
 
@@ -57,8 +56,6 @@ def of(*languages: str) -> list[Any]:
 OUTPUTS = {
     "any page: $ make demo": ("tests/live/test_demo.py", '"demo", "--yes"'),
     "docs/tutorial.md: trials ": ("tests/live/test_tutorial.py", "in plan, "),
-    "docs/how-to/own-tool.md: 16777216,256": ("tests/project/test_blocks.py", "test_the_output_of_the_tool_is_read"),
-    "docs/how-to/own-tool.md: xfs_io version": ("tests/project/test_blocks.py", "test_the_output_of_the_tool_is_read"),
     "docs/troubleshooting.md: ": (
         "tests/project/test_pages.py",
         "def test_a_message_that_is_quoted_is_one_of_the_code",
@@ -72,8 +69,8 @@ NOT_COMPARED = {
     "docs/tutorial.md: workload ": "measured once: its form is compared below, its figures are of that machine",
 }
 """Page and beginning of an output that no test can see made, to the reason."""
-PYTHON_RUN_BY_HOW_TO = (*ADDITIONS, "own-plot.md", "custom-figures.md")
-"""Pages below docs/how-to whose Python test_how_to.py runs."""
+PYTHON_OF_HOW_TO = ("extend.md", "custom-figures.md")
+"""Pages below docs/how-to whose Python test_how_to.py runs, or finds in the files that extend.diff adds."""
 PYTHON_RUN_HERE = ("docs/read-a-report.md",)
 """Pages whose Python only reads. What measures or changes a run must not: it would do so in this repository."""
 BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
@@ -84,7 +81,7 @@ PYTHON_RUN_ELSEWHERE = {
     "docs/how-to/by-hand.md": ("tests/live/test_by_hand_live.py", "by-hand.md"),
 }
 """Page to the test that runs its Python on a run of its own, and a text in there."""
-TOML_OF = {"docs/how-to/plug-in.md": "docs/example-plugin/pyproject.toml"}
+TOML_OF = {"docs/how-to/extend.md": "docs/example-plugin/pyproject.toml"}
 """Page to the file of which it shows a part."""
 SQL_PAGES = ("docs/how-to/years-of-results.md",)
 """tests/results/test_catalog.py asks their queries."""
@@ -96,9 +93,7 @@ def is_covered(block: Block) -> bool:
         case "sh" | "yaml":
             return True  # by the tests below, each of which takes every page
         case "python":
-            return name in PYTHON_RUN_BY_HOW_TO or block.page in {*PYTHON_RUN_HERE, *BOUND, *PYTHON_RUN_ELSEWHERE}
-        case "diff":
-            return name in ADDITIONS
+            return name in PYTHON_OF_HOW_TO or block.page in {*PYTHON_RUN_HERE, *BOUND, *PYTHON_RUN_ELSEWHERE}
         case "toml":
             return block.page in TOML_OF
         case "sql":
@@ -239,16 +234,6 @@ def test_toml_that_is_shown_is_in_its_file(block: Block) -> None:
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_output_of_the_tool_is_read() -> None:
-    """xfs_io as own-tool.md shows it, by the patterns of the page's own tool."""
-    page = (DOCS / "how-to" / "own-tool.md").read_text()
-    source = next(block.text for block in blocks_of("", page) if block.language == "python")
-    (pattern,) = re.findall(r'^_LINE = re\.compile\(r"(.+)", re\.ASCII\)$', source, re.MULTILINE)
-    shown = [block.text for block in blocks_of("", page) if block.language == "text"]
-    assert re.match(pattern, shown[0])
-    assert shown[1].startswith("xfs_io version ")
 
 
 @pytest.mark.slow

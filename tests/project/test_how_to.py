@@ -20,7 +20,9 @@ ROOT = disk.ROOT
 HOW_TO = ROOT / "docs" / "how-to"
 TOUR = ROOT / "results" / "tour"
 EARLIER = ROOT / "tests" / "data" / "earlier_run"
-ADDITIONS = ("own-tool.md", "own-file-system.md", "own-caveat.md")
+EXTEND = HOW_TO / "extend.md"
+PARTS = FILE.findall(EXTEND.read_text())
+"""The files of extend.diff with the parts that the page shows."""
 
 
 def code(page: str, language: str) -> list[str]:
@@ -43,7 +45,7 @@ CACHED = shutil.ignore_patterns("__pycache__")
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository with all that the three pages add."""
+    """A copy of the repository with all that docs/how-to/extend.diff adds."""
     copy = tmp_path_factory.mktemp("how-to") / "mountlab"
     pages = ("pyproject.toml", "METHODS.md", "ARCHITECTURE.md")
     for name in ("lib", "tests", "params", "notebooks", "results/tour", "docs", *pages):
@@ -53,16 +55,9 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(ROOT / name, copy / name)
     subprocess.run(["git", "init", "--quiet", str(copy)], check=True)
-    for page in ADDITIONS:
-        for name, body in FILE.findall((HOW_TO / page).read_text()):
-            assert not (copy / name).exists(), f"{page}: {name} is there already"
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            (copy / name).write_text(body)
-        for diff in code(page, "diff"):
-            done = subprocess.run(
-                ["git", "apply", "--recount", "-"], cwd=copy, input=diff, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, f"{page}: {done.stderr}"
+    argv = ["git", "apply", str(EXTEND.with_suffix(".diff"))]
+    done = subprocess.run(argv, cwd=copy, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     return copy
 
 
@@ -90,6 +85,13 @@ def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suit
 
 
 @pytest.mark.slow
+def test_the_page_shows_parts_of_them(extended: Path) -> None:
+    assert len(PARTS) == 3
+    for name, part in PARTS:
+        assert part in (extended / name).read_text(), f"not in {name}"
+
+
+@pytest.mark.slow
 def test_they_are_as_well_formed_as_the_rest(extended: Path) -> None:
     for arguments in (["check", "--quiet"], ["format", "--check", "--quiet"]):
         files = ["lib/mountlab/tools/xfs_io.py", "lib/mountlab/filesystems/f2fs.py", "lib/mountlab/checks/device.py",
@@ -108,28 +110,28 @@ def test_they_are_as_well_formed_as_the_rest(extended: Path) -> None:
 
 
 def executed(page: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The names that the Python blocks of a page leave, run one after the other beside results/tour."""
+    """The names that the Python blocks of a page leave, run one after the other beside results/tour; parts of files are
+    left out."""
     (directory / "results").symlink_to(ROOT / "results")
     monkeypatch.chdir(directory)
     namespace: dict[str, Any] = {}
-    for block in code(page, "python"):
+    parts = {part for _, part in PARTS}
+    for block in (block for block in code(page, "python") if block not in parts):
         exec(compile(block, page, "exec"), namespace)
     return namespace
 
 
 @pytest.mark.slow
 def test_a_plot_of_ones_own_draws_the_estimates_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = executed("own-plot.md", tmp_path, monkeypatch)
+    names = executed("extend.md", tmp_path, monkeypatch)
+    rows = names["rows"]
     (axes,) = names["figure"].axes
-    drawn = [float(y) for line in axes.get_lines() if line.get_linestyle() == "None" for y in line.get_ydata()]
-    means = names["rows"]["mean"] / 1e9
-    assert {round(mean, 9) for mean in means} <= {round(y, 9) for y in drawn}
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == names["names"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["cold", "warm"]
-    shown = names["plot"]._repr_html_()
-    assert names["plot"].title in shown
-    best = names["rows"].groupby("cache")["mean"].max()
-    assert f"{best['warm'] / best['cold']:.1f} times" in names["plot"].title
+    lines = [tuple(float(x) * 1e9 for x in line.get_xdata()) for line in axes.get_lines()]
+    assert lines[::2] == [pytest.approx(ends) for ends in zip(rows["low"], rows["high"], strict=True)]
+    assert lines[1::2] == [pytest.approx((mean,)) for mean in rows["mean"]]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [*rows["cell"]]
+    assert f"{max(rows['mean']) / 1e9:.1f} GB/s" in names["plot"].title
+    assert names["plot"].title in names["plot"]._repr_html_()
 
 
 @pytest.mark.slow

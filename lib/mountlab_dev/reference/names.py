@@ -30,7 +30,7 @@ def names_page(public: Mapping[str, object]) -> str:
     given = values(public)
     return page(
         "Python names",
-        "What `import mountlab` offers to notebooks and scripts. [Own plots](../how-to/own-plot.md) and "
+        "What `import mountlab` offers to notebooks and scripts. [Own plots](../how-to/extend.md#a-plot) and "
         '[custom figures](../how-to/custom-figures.md) use them. `Path("results")` is the `results/` of the '
         "repository, or what `MOUNTLAB_RESULTS` names.",
         *(_name(name, each) for name, each in sorted(public.items(), key=lambda pair: pair[0].lower())),

@@ -58,7 +58,7 @@ def tools_page() -> str:
         "Tools",
         "The options of each tool in the `workloads` of a [sweep file](sweep-file.md). Sizes and times have their unit "
         "spelled out. A list of values makes an option a factor. Of every tool the plan shows the commands, and a "
-        "[how-to](../how-to/own-tool.md) says how one is added.",
+        "[how-to](../how-to/extend.md#a-tool) says how one is added.",
         *(_tool(tool) for tool in TOOLS.own.values()),
     )
 
@@ -141,7 +141,7 @@ def filesystems_page() -> str:
         "The types of `filesystems` in a [sweep file](sweep-file.md#filesystems), which says what each key means. Of "
         "each: how it is made on a box, and what is read back after the mount. In the commands `DEVICE` stands for "
         "the loop device, scratch device or zram device, `MOUNTPOINT` for a directory below the run's own. "
-        "[How one is added](../how-to/own-file-system.md).",
+        "[How one is added](../how-to/extend.md#a-file-system).",
         _REQUESTED,
         "Rules for options without effect. The plan names those that need no mount:",
         table(("File system", "Option", "Does nothing, since", "Source"), map(_rule, RULES)),
