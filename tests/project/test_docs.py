@@ -19,6 +19,7 @@ from mountlab.results.import_file import ImportedFilesystem, ImportFile, read_im
 from mountlab.sweep.box_file import BoxFile, parse_box
 from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.filesystem_entry import RETIRED, FilesystemFile
+from mountlab.sweep.new_sweep import new_sweep
 from mountlab.sweep.published_file import PublishedRow, parse_published
 from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.until_entry import UntilFile
@@ -147,6 +148,11 @@ COVERED_IN_DOCS = [
         '"gate"',
     ),
     (r"\.venv/bin/mountlab run \S+ --box \S+", "tests/live", 'main(["run", '),
+    (
+        r"\.venv/bin/mountlab run \S+( -p \S+)+( --box \S+)?",
+        "tests/live/test_stopping.py",
+        '"run", str(sweep_file), "-p"',
+    ),
     (r"\.venv/bin/mountlab compare( --boxes \S+)? \S+ \S+", "tests/cli/test_compare_verb.py", '"compare"'),
     (r"\.venv/bin/mountlab reparse \S+", "tests/live/test_tutorial.py", '"reparse"'),
     (r"\.venv/bin/mountlab catalog", "tests/results/test_catalog.py", 'main(["catalog"'),
@@ -226,6 +232,12 @@ def test_every_parameter_file_in_the_docs_is_accepted(text: str) -> None:
         assert resolve({"name": "docs", **whole, "workloads": shown}, where="docs").sweep.cells
 
 
+def test_the_sweep_in_one_minute_is_the_one_that_a_new_sweep_begins_with() -> None:
+    """tests/sweep/test_new_sweep.py resolves it, with each entry that is off and without a gap."""
+    blocks = FENCE.findall((DOCS / "a-sweep-in-one-minute.md").read_text())
+    assert [body for language, body in blocks if language == "yaml"] == [new_sweep("example")]
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 
 KEYS = {
@@ -258,7 +270,7 @@ OF_FIO = {"invalidate", "lat_percentiles", "norandommap", "random_distribution"}
 """Options that only fio itself knows."""
 FOLDERS = ("params/", "lib/", "tests/", "notebooks/", "docs/", "ci/")
 OF_THE_READER = {"params/boxes/mybox.yml", "params/sweeps/ci.yml", "params/sweeps/flush.yml", "ci/gate.sh",
-                 "params/boxes/NAME.yml", "params/sweeps/x.yml"}  # fmt: skip
+                 "params/sweeps/example.yml", "params/boxes/NAME.yml", "params/sweeps/x.yml"}  # fmt: skip
 """Files that a page tells its reader to write."""
 
 
