@@ -129,6 +129,12 @@ def test_a_page_is_no_longer_than_its_reader_has_time(text: Callable[[], str], a
 COVERED_IN_DOCS = [
     *COVERED_BY,
     (r"make env", "tests/project/test_makefile.py", "env.sh"),
+    (r"python3 -m venv study/\.venv", "tests/cli/test_init.py", "-m venv --clear .venv"),
+    (r"\S+/bin/pip install( --force-reinstall --no-deps)? \S+\.whl", "tests/cli/test_init.py", "--force-reinstall"),
+    (r"\S*\.venv/bin/mountlab init \S+", "tests/cli/test_init.py", 'main(["init", "my study"])'),
+    (r"git init", "tests/cli/test_init.py", 'git("init")'),
+    (r"rm requirements\.lock mountlab\.lock", "tests/cli/test_init.py", '("requirements.lock", "mountlab.lock")'),
+    (r"cp (-r )?(params/sweeps|results)/\S+ \.\./study/(params/sweeps|results)/", "tests/cli/test_init.py", r"^cp .*$"),
     (r"make batch BATCH=\S+ ARGS=--plan", "tests/project/test_makefile.py", '"ARGS=--plan"'),
     (r"\.venv/bin/mountlab batch --resume \S+", "tests/cli/test_names.py", '["batch", "--resume"'),
     (r"make reproduce BUNDLE=\S+( BOX=\S+)?", "tests/project/test_makefile.py", '"reproduce", "BUNDLE='),

@@ -254,19 +254,16 @@ def test_a_new_run_says_what_will_run_and_how_to_run_it_again(results_dir: Path)
     assert read_sweep(writer.path).sweep == RESOLVED.sweep
 
 
-def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(tmp_path: Path) -> None:
     """A filter is a process for each notebook: in a fresh clone they took longer than the question may."""
-    monkeypatch.setattr(run_writer, "SHIPPED", tmp_path)
-    assert git_commit() is None, "no repository"
+    assert git_commit(tmp_path) is None, "no repository"
 
     def git(*words: str) -> str:
         own = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
         return subprocess.run(["git", *own, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
 
     git("init", "--quiet")
-    assert git_commit() is None, "no commit yet"
+    assert git_commit(tmp_path) is None, "no commit yet"
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.py").write_text("1\n")
     (tmp_path / "b.ipynb").write_text("{}\n")
@@ -276,12 +273,12 @@ def test_the_commit_is_that_of_the_program_and_asks_no_filter_of_notebooks(
     git("config", "filter.told.clean", "touch told; cat")
     (tmp_path / "b.ipynb").write_text('{"outputs": 1}\n')
     commit = git("rev-parse", "HEAD").strip()
-    assert (git_commit(), (tmp_path / "told").exists()) == (commit, False)
+    assert (git_commit(tmp_path), (tmp_path / "told").exists()) == (commit, False)
     (tmp_path / "lib" / "new.py").write_text("2\n")
-    assert git_commit() == f"{commit}+changes"
+    assert git_commit(tmp_path) == f"{commit}+changes"
     (tmp_path / "lib" / "new.py").unlink()
     (tmp_path / "lib" / "a.py").write_text("3\n")
-    assert git_commit() == f"{commit}+changes"
+    assert git_commit(tmp_path) == f"{commit}+changes"
 
 
 def test_finishing_changes_the_status_and_nothing_else(results_dir: Path) -> None:

@@ -315,15 +315,15 @@ def versions() -> dict[str, str]:
 _version = cache(metadata.version)
 
 
-def git_commit() -> str | None:
-    """Return the commit of the clone that runs, '+changes' where the program in lib/ differs from it; None without one.
+def git_commit(clone: Path = SHIPPED) -> str | None:
+    """Return the commit of a clone of Mountlab, '+changes' where its program in lib/ differs from it; None without one.
 
     Of lib/ alone: to compare a notebook, git first takes its output out, in a process for each, which takes seconds.
     """
-    if INSTALLED:
-        return None
+    if INSTALLED and clone == SHIPPED:
+        return None  # the commit around an installed package is that of another repository
     arguments = ("status", "--porcelain=v2", "--branch", "--", "lib")
-    argv = ["git", "--no-optional-locks", "-C", str(SHIPPED), *arguments]
+    argv = ["git", "--no-optional-locks", "-C", str(clone), *arguments]
     try:
         output = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
