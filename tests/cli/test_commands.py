@@ -17,6 +17,9 @@ from mountlab import cli
 from mountlab.__main__ import main
 from mountlab.cli import GROUPS, box, sweep
 from mountlab.core import disk
+from mountlab.results import writer
+from mountlab.results.writer import git_commit
+from rows import every_row
 
 
 def declared(commands: Sequence[Any]) -> list[str]:
@@ -82,4 +85,18 @@ def test_the_installed_command_says_its_version() -> None:
     command = Path(sys.executable).parent / "mountlab"
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"mountlab {version('mountlab')}\n"
+    commit = git_commit()
+    assert done.stdout == f"mountlab {version('mountlab')}" + (f" (commit {commit})\n" if commit else "\n")
+
+
+@every_row(
+    ("commit", "shown"), [(None, ""), ("1cff4dcd", " (commit 1cff4dcd)"), ("1cff+changes", " (commit 1cff+changes)")]
+)
+def test_the_version_has_the_commit_of_a_development_install(
+    commit: str | None, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(writer, "git_commit", lambda: commit)
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"mountlab {version('mountlab')}{shown}\n"

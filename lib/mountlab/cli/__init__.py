@@ -26,7 +26,7 @@ _INDENT, _NARROWEST = 13, 60
 
 
 class _Version(argparse.Action):
-    """Print the version; to ask the package for it takes longer than all else here."""
+    """Print the version, and the commit of a development install. To find them takes longer than all else here."""
 
     def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **more)
@@ -34,7 +34,10 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        print(f"mountlab {version('mountlab')}")
+        from mountlab.results.writer import git_commit
+
+        commit = git_commit()
+        print(f"mountlab {version('mountlab')}" + (f" (commit {commit})" if commit else ""))
         parser.exit()
 
 
@@ -48,7 +51,7 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.set_defaults(verb=show_help(made))
-    made.add_argument("--version", action=_Version, help="show the version and exit")
+    made.add_argument("--version", action=_Version, help="show the version, and the commit of a development install")
     verbs = made.add_subparsers(prog="mountlab", metavar="VERB", help=argparse.SUPPRESS)
     if arguments and arguments[0] in _BY_VERB:
         _BY_VERB[arguments[0]].add(verbs)
