@@ -115,7 +115,7 @@ def release(version: str) -> str:
     [
         pytest.param((ROOT / "README.md").read_text, 1200, id="README"),
         pytest.param(lambda: release("0.1.0"), 600, id="CHANGELOG 0.1.0"),
-        pytest.param(lambda: SAFETY, 3400, id="safety"),
+        pytest.param(lambda: SAFETY, 2600, id="safety"),
         pytest.param((ROOT / "METHODS.md").read_text, 8_000, id="METHODS"),
     ],
 )
