@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from mountlab.core import disk
-from mountlab.core.disk import ROOT as SHIPPED
 from mountlab.core.errors import ParameterError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.results import writer
 from mountlab.results.pinned import Pin, pin, runtime_environment, runtime_lock
 from mountlab.sweep.new_sweep import new_sweep
