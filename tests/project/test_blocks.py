@@ -77,7 +77,7 @@ BOUND = {"docs/batches.md": ("mountlab.batch.commands", "run_batch")}
 """Page to a function that would need another machine: its arguments are bound to its parameters instead."""
 PYTHON_RUN_ELSEWHERE = {
     "docs/how-to/go-on.md": ("tests/runner/test_extend.py", "go-on.md"),
-    "docs/how-to/why.md": ("tests/runner/test_explain.py", "why.md"),
+    "docs/why.md": ("tests/runner/test_explain.py", "why.md"),
     "docs/how-to/by-hand.md": ("tests/live/test_by_hand_live.py", "by-hand.md"),
 }
 """Page to the test that runs its Python on a run of its own, and a text in there."""

@@ -260,7 +260,7 @@ def test_the_page_does_what_it_says(
 ) -> None:
     monkeypatch.setattr(paths, "RESULTS", results_dir)
     monkeypatch.setattr("mountlab.report.execute.write_report", lambda path: path / "report.html")
-    page = (disk.ROOT / "docs" / "how-to" / "why.md").read_text()
+    page = (disk.ROOT / "docs" / "why.md").read_text()
     if language == "sh":
         for line in commands(page):
             assert main(shlex.split(line)[1:]) == 0, line

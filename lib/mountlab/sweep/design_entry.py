@@ -58,7 +58,7 @@ class DesignFile(File):
     explain: bool | Annotated[int, Field(ge=0, le=MOST_DIAGNOSTIC)] = False
     """Diagnostic blocks after all others: each cell is run again while the kernel is traced, for the section Why of the
     report. `true` means 5, a number from 2 to 50 so many, `false` and 0 none. These trials are never counted, and the
-    order of the others is the same without them. What it takes on the box: docs/how-to/why.md."""
+    order of the others is the same without them. What it takes on the box: docs/why.md."""
     strict: bool = False
     """Makes warnings errors: foreseen, the plan is refused (exit code 2); found, the run ends with exit code 1."""
 
