@@ -35,7 +35,7 @@ EXAMPLE_PAIR := A=tour B=latest
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench bench-gate calibrate \
-	check test test-all fuzz soak audit lint style lock docs clean-env
+	check needs test test-all fuzz soak audit lint style lock docs dist upload clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,9 @@ docs: env ## make docs/reference again from the code
 check: env lint ## linters, types, the fast tests, and those of the repository itself: before every commit
 	@$(PYTEST) -m "$(CHECKED)" --ignore=tests/live --ignore=tests/browser $(ARGS)
 
+needs: env ## the programs of all tests, installed; fails where one is missing still
+	@$(PY) -m mountlab_dev needs --all
+
 # Types are checked by `make check`, and with the notebooks by a test of test-all: it takes a minute in a fresh clone.
 test: env ## all that a change of the program can break, on real mounts; offers to install the programs that this needs
 	@$(PY) -m mountlab_dev needs
@@ -136,7 +139,7 @@ soak: env ## [PART=kill9|why_causes|capacity_live|...]: break it on purpose, hun
 audit: env lint ## known vulnerabilities of the libraries, unsafe calls, secrets, permissions [ARGS="--offline"]
 	@$(PY) -m mountlab_dev audit $(ARGS)
 
-lint: style
+lint: style ## linters and types, the part of `make check` without tests
 	@$(PY) -m mypy --no-error-summary
 
 style: env
@@ -145,6 +148,13 @@ style: env
 	@said=$$(.venv/bin/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 	@if ! command -v shellcheck >/dev/null; then echo "shellcheck is not installed: scripts are not checked"; else \
 		shellcheck $(SCRIPTS) && shellcheck --shell=sh --severity=warning --exclude=SC2154 $(FRAGMENTS); fi
+
+dist: env ## [TAG=v0.1.0]: the packages of this version in dist/; with TAG, only if all that names the version agrees with it
+	@$(if $(TAG),$(PY) -m mountlab_dev tag "$$TAG")
+	@.venv/bin/uv build --quiet --clear --offline --no-build-isolation --out-dir dist
+
+upload: env ## dist/ to the registry, as a workflow that it trusts (docs/releasing.md)
+	@.venv/bin/uv publish --trusted-publishing always
 
 lock: env ## resolve requirements.lock again from pyproject.toml (ARGS=--upgrade for the newest versions)
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra test --group build --generate-hashes --no-emit-index-url \

@@ -34,6 +34,8 @@ def parser(_: Sequence[str] = ()) -> argparse.ArgumentParser:
     audit.add_argument("--offline", action="store_true", help="ask no service")
     language = verb(verbs, "language", _language, "words and sentences to rewrite in files and folders")
     language.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a file, or a folder with all below it")
+    tag = verb(verbs, "tag", _tag, "whether the tag of a release names the version that the files name")
+    tag.add_argument("tag", help="v0.1.0 for version 0.1.0")
     needs = verb(verbs, "needs", _needs, "install the programs that the tests need, after asking")
     needs.add_argument("--all", action="store_true", help="also PostgreSQL's server; exit code 1 where any is missing")
     mutate = verb(verbs, "mutate", _mutate, "break the product in a few places, and see which tests notice")
@@ -129,6 +131,13 @@ def _language(arguments: Arguments) -> int:
     ]
     print("\n".join([*found, f"{len(found)} findings"]))
     return 1 if found else 0
+
+
+def _tag(arguments: Arguments) -> int:
+    from mountlab_dev.release import check_tag
+
+    check_tag(arguments.tag, disk.ROOT)
+    return 0
 
 
 def _needs(arguments: Arguments) -> int:

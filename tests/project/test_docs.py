@@ -38,6 +38,7 @@ WRITTEN = [
     ROOT / "CHANGELOG.md",
     ROOT / "ARCHITECTURE.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     *sorted(DOCS.glob("*.md")),
     *sorted((DOCS / "how-to").glob("*.md")),
 ]

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "test-all", "check", "lab", "help", "plan", "run", "resume", "report", "index",
            "compare", "batch", "studies", "publish", "reproduce", "bench", "bench-gate", "fuzz", "soak",
-           "lock")  # fmt: skip
+           "lock", "needs", "lint", "audit", "docs", "calibrate", "dist", "upload")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 
@@ -68,8 +68,11 @@ def cabin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Makefile alone, with an environment that is in order and a Python that only notes how it is called."""
     place = tmp_path_factory.mktemp("cabin")
     shutil.copy(ROOT / "Makefile", place)
-    for name, text in (("lib/env.sh", "#!/bin/sh\n"), (".venv/bin/python", NOTES_ITS_ARGUMENTS)):
-        (place / name).parent.mkdir(parents=True)
+    nothing = "#!/bin/sh\n"
+    for name, text in (
+        ("lib/env.sh", nothing), (".venv/bin/uv", nothing), (".venv/bin/python", NOTES_ITS_ARGUMENTS),
+    ):  # fmt: skip
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
         (place / name).chmod(0o755)
     return place
@@ -101,6 +104,8 @@ SWEEP, RUN = "my sweeps/a.yml", "results/my run"
         (["bench-gate", "ARGS=--only logs --against HEAD~3"], {"only": ["logs"], "against": "HEAD~3"}),
         (["calibrate"], {"short": False}),
         (["docs"], {"check": False}),
+        (["needs"], {"all": True}),
+        (["dist", "TAG=v0.1.0"], {"tag": "v0.1.0"}),
     ],
 )
 def test_the_library_understands_what_make_says_to_it(cabin: Path, arguments: list[str], meant: dict[str, Any]) -> None:
@@ -119,7 +124,7 @@ def test_the_library_understands_what_make_says_to_it(cabin: Path, arguments: li
     parsed = vars({"mountlab": cli.parser, "mountlab_dev": parser}[program]().parse_args(words))
     shown = json.loads(json.dumps(parsed, default=str))
     assert {name: shown[name] for name in meant} == meant
-    assert words[0] == ("batch" if arguments[0] == "studies" else arguments[0])
+    assert words[0] == {"studies": "batch", "dist": "tag"}.get(arguments[0], arguments[0])
 
 
 @every_row(
@@ -424,6 +429,15 @@ def test_a_filter_of_the_users_own_is_left_alone(built: Machine, checkout: Path)
 
 def test_scripts_can_be_executed() -> None:
     assert all(os.access(ROOT / script, os.X_OK) for script in (".ci/run", "lib/env.sh"))
+
+
+def test_a_release_is_built_by_what_is_installed_and_uploaded_without_a_password() -> None:
+    """Isolated, uv would fetch a build backend that no lock names, in the job whose packages are uploaded."""
+    checked, built = make("-n", "dist", "TAG=v0.1.0").stdout.splitlines()[-2:]
+    assert checked.endswith('mountlab_dev tag "$TAG"')
+    assert {"--offline", "--no-build-isolation", "--clear"} <= set(built.split())
+    (uploaded,) = make("-n", "upload").stdout.splitlines()[-1:]
+    assert uploaded.endswith("uv publish --trusted-publishing always")
 
 
 def test_ci_runs_the_tests_that_the_readme_names() -> None:
