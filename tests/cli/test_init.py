@@ -15,13 +15,13 @@ import pytest
 import yaml
 from mountlab import cli
 from mountlab.__main__ import main
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results.pinned import Pin, pin, runtime_environment, runtime_lock
 from mountlab.results.workspace import installed_pin
 from mountlab.sweep.new_sweep import new_sweep
 from rows import every_row
 
-ROOT = disk.ROOT
+ROOT = SHIPPED
 MADE = {
     ".gitattributes", ".gitignore", "Makefile", "README.md", "environment.yml", "mountlab.lock", "requirements.lock",
     "params/boxes/example.yml", "params/boxes/local.yml", "params/sweeps/mine.yml", "results/.gitignore",
@@ -155,6 +155,7 @@ HASHES = {"hashes": {"sha256": SHA256}}
             {"url": "https://git.example/m.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}, "subdirectory": "x"},
             None, None, f"mountlab @ git+https://git.example/m.git@{COMMIT}#subdirectory=x", (),
         ),
+        ({"url": HERE, "vcs_info": {"vcs": "git", "commit_id": COMMIT}}, None, None, f"git+{HERE}@{COMMIT}", ()),
         ({"url": WHEEL_URL, "archive_info": HASHES}, WHEEL, None,
          f"./wheels/mountlab-9.9-py3-none-any.whl --hash=sha256:{SHA256}", ()),
         ({"url": WHEEL_URL, "archive_info": {}}, WHEEL, None,
@@ -165,8 +166,8 @@ HASHES = {"hashes": {"sha256": SHA256}}
          f"mountlab @ {WHEEL_URL} --hash=sha256:{SHA256}", ("has changed since",)),
         ({"url": "https://host.example/m.whl", "archive_info": HASHES}, None, None,
          f"mountlab @ https://host.example/m.whl --hash=sha256:{SHA256}", ()),
-        ({"url": HERE, "dir_info": {}}, None, COMMIT, f"mountlab @ git+{HERE}@{COMMIT}", ("others do not have",)),
-        ({"url": HERE, "dir_info": {"editable": True}}, None, f"{COMMIT}+changes", f"mountlab @ git+{HERE}@{COMMIT}",
+        ({"url": HERE, "dir_info": {}}, None, COMMIT, f"git+{HERE}@{COMMIT}", ("others do not have",)),
+        ({"url": HERE, "dir_info": {"editable": True}}, None, f"{COMMIT}+changes", f"git+{HERE}@{COMMIT}",
          ("others do not have", "no line can fix its version", "differ from this commit")),
         ({"url": HERE, "dir_info": {}}, None, None, f"mountlab @ {HERE}", ("uv build --wheel", "no commit")),
     ],
@@ -245,7 +246,7 @@ def test_a_version_of_an_index_and_one_of_a_clone_are_read_from_the_records(
         subprocess.run(["git", *arguments], cwd=clone, check=True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=clone, check=True, capture_output=True, text=True).stdout
     installed(tmp_path / "site", {"url": clone.as_uri(), "dir_info": {"editable": True}}, monkeypatch)
-    assert installed_pin().line == f"mountlab @ git+{clone.as_uri()}@{head.strip()}"
+    assert installed_pin().line == f"git+{clone.as_uri()}@{head.strip()}"
     (clone / "lib/a.py").write_text("1\n")
     assert installed_pin().remarks[-1] == "Its files differ from this commit."
 
@@ -279,7 +280,7 @@ def test_conda_has_what_runs_and_takes_mountlab_from_its_lock() -> None:
     assert (made["name"], made["channels"]) == ("study", listed["channels"])
     assert made["dependencies"][-1] == {"pip": ["-r mountlab.lock"]}
     assert {"pandas>=3.0", "pip"} < set(made["dependencies"][:-1]) < {str(entry) for entry in listed["dependencies"]}
-    assert not [entry for entry in made["dependencies"] if str(entry).startswith("pytest")]
+    assert not [entry for entry in made["dependencies"] if str(entry).startswith(("pytest", "hatchling"))]
 
 
 # --- make -------------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def pin(version: str, record: Mapping[str, Any] | None, *, archive: bytes | None
     if "vcs_info" in record:
         vcs, below = record["vcs_info"], record.get("subdirectory")
         return Pin(
-            line=f"mountlab @ {vcs['vcs']}+{url}@{vcs['commit_id']}" + (f"#subdirectory={below}" if below else "")
+            line=_at_commit(f"{vcs['vcs']}+{url}", vcs["commit_id"]) + (f"#subdirectory={below}" if below else "")
         )
     if "dir_info" in record:
         return _pin_of_directory(url, commit, editable=bool(record["dir_info"].get("editable")))
@@ -59,7 +59,12 @@ def _pin_of_directory(url: str, commit: str | None, *, editable: bool) -> Pin:
     named, _, changed = commit.partition("+")
     if changed:
         remarks.append("Its files differ from this commit.")
-    return Pin(line=f"mountlab @ git+{url}@{named}", remarks=tuple(remarks))
+    return Pin(line=_at_commit(f"git+{url}", named), remarks=tuple(remarks))
+
+
+def _at_commit(url: str, commit: str) -> str:
+    """Pip before 24.1, which Python 3.11 and 3.12 bring, takes no name before a git address without a host."""
+    return f"{url}@{commit}" if "+file:///" in url else f"mountlab @ {url}@{commit}"
 
 
 def _pin_of_archive(url: str, installed: str, archive: bytes | None) -> Pin:
@@ -102,8 +107,8 @@ def _needed_by(entry: str) -> set[str]:
 
 
 def runtime_environment(shipped: str, name: str) -> str:
-    """Return the list for conda without what only tests need, with Mountlab by the line of mountlab.lock."""
-    listed, _, _ = shipped.partition("  # to test\n")
-    rows = listed.partition("channels:\n")[2]
+    """Return the list for conda without what builds and tests Mountlab, which is taken by the line of mountlab.lock."""
+    first, *sections = re.split(r"^(?=  # to )", shipped.partition("channels:\n")[2], flags=re.MULTILINE)
+    rows = first + "".join(rows for rows in sections if not rows.startswith(("  # to build", "  # to test")))
     head = "# For conda, mamba and Binder; `make env` takes the tested versions of requirements.lock.\n"
     return f"{head}name: {name}\nchannels:\n{rows}  - pip:\n      - -r mountlab.lock\n"
