@@ -12,9 +12,7 @@ from mountlab.core.places import SHIPPED
 from mountlab.core.run_info import RunInfo
 from mountlab.results import paths
 from mountlab.results.info import runs_below
-
-LATEST, INTERRUPTED = "latest", "interrupted"
-"""Names the newest run, and the newest that was stopped."""
+from mountlab.results.run_names import INTERRUPTED, LATEST, is_run, run_names
 
 
 def run_path(name: Path | str, results: Path | None = None) -> Path:
@@ -27,7 +25,7 @@ def run_path(name: Path | str, results: Path | None = None) -> Path:
     """
     path, results = paths.locate(name), results or paths.RESULTS
     may_be_name = len(Path(name).parts) == 1 or path.absolute().parent == results.absolute()
-    if _is_run(path) or not may_be_name:
+    if is_run(path) or not may_be_name:
         return path
     by_name = _run_by_name(path.name, results)
     if by_name or path.exists():
@@ -35,19 +33,15 @@ def run_path(name: Path | str, results: Path | None = None) -> Path:
     raise _no_such_run(Path(name), results)
 
 
-def _is_run(path: Path) -> bool:
-    return (path / "run.json").is_file() or (path / "batch.json").is_file()
-
-
 def _run_by_name(name: str, results: Path) -> Path | None:
-    if _is_run(results / name):
+    if is_run(results / name):
         return results / name
     runs = runs_below(results)
     if name in (LATEST, INTERRUPTED):
         return _newest(runs, name, results)
     by_id = (path for path, info in runs if info.run_id == name)
     by_sweep = (path for path, info in runs if info.parameters.get("name") == name)
-    shipped = (path for path in [SHIPPED / "results" / name] if _is_run(path))
+    shipped = (path for path in [SHIPPED / "results" / name] if is_run(path))
     return next(chain(by_id, by_sweep, shipped), None)
 
 
@@ -75,7 +69,7 @@ def _no_such_run(name: Path, results: Path) -> StoreError:
 def _names(results: Path) -> Iterator[str]:
     """Yield every name that a run or a batch below `results` goes by."""
     yield from (LATEST, INTERRUPTED)
-    yield from (path.name for path in sorted(results.glob("[!.]*")) if _is_run(path))
+    yield from run_names(results)
     for _, info in runs_below(results):
         yield info.run_id
         yield str(info.parameters.get("name"))

@@ -1,23 +1,25 @@
-"""Where sweeps, boxes, notebooks and results lie, and how they are opened. No other module knows a path of theirs."""
+"""Where sweeps, boxes, notebooks and results lie, and how they are opened. No other module knows a path of theirs.
+
+What reads a file is imported where one is read: a Tab in a shell asks for the names alone.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mountlab.core.disk import path_text
 from mountlab.core.errors import StoreError, did_you_mean
-from mountlab.core.findings import PublishedFigure
-from mountlab.core.model import Box
 from mountlab.core.places import SHIPPED, WORKSPACE
-from mountlab.core.safe_yaml import Raw, parse_yaml
 from mountlab.results.plain_files import check_text, read_below
-from mountlab.sweep.all_errors import read_all
-from mountlab.sweep.box_file import parse_box
-from mountlab.sweep.published_file import parse_published
-from mountlab.sweep.sweep_file import Resolved, resolve
-from mountlab.sweep.untrusted import check_plain
+
+if TYPE_CHECKING:
+    from mountlab.core.findings import PublishedFigure
+    from mountlab.core.model import Box
+    from mountlab.core.safe_yaml import Raw
+    from mountlab.sweep.sweep_file import Resolved
 
 PARAMS = Path(os.environ.get("MOUNTLAB_PARAMS", WORKSPACE / "params")).absolute()
 """Where boxes, sweeps, batches and published figures are; the environment variable puts them elsewhere."""
@@ -44,6 +46,9 @@ def read_text(path: Path, what: str, next_step: str) -> str:
 def load_sweep(name: Path | str, overrides: Mapping[str, object] | None = None) -> Resolved:
     """Return the sweep of a YAML file, named as for `sweep_path`, overrides applied. Raises StoreError or
     ParameterError."""
+    from mountlab.sweep.all_errors import read_all
+    from mountlab.sweep.sweep_file import resolve
+
     path = sweep_path(name)
     text = read_text(path, "sweep file", _nearest(path.stem, sweep_names(), "params/sweeps"))
     where, read = path_text(path), reader_in(path.parent)
@@ -86,9 +91,14 @@ def sweep_names() -> list[str]:
     return _names_below(SWEEPS)
 
 
+def batch_names() -> list[str]:
+    """Return the names of all batches: below params/batches, and those that come with Mountlab."""
+    return _names_below(BATCHES)
+
+
 def batch_hint(name: str = "") -> str:
     """Return what to do where no batch has this name: take the nearest, or one of all."""
-    return _nearest(name, _names_below(BATCHES), "params/batches")
+    return _nearest(name, batch_names(), "params/batches")
 
 
 def _names_below(folder: str) -> list[str]:
@@ -108,6 +118,10 @@ def reader_in(directory: Path) -> Callable[[str, str], str]:
 
 def load_box(name: str) -> Box:
     """Return the box of params/boxes/<name>.yml. Raises StoreError or ParameterError."""
+    from mountlab.sweep.all_errors import read_all
+    from mountlab.sweep.box_file import parse_box
+    from mountlab.sweep.untrusted import check_plain
+
     check_plain([name], "name of a box")
     path = params_file(BOXES, name)
     near = did_you_mean(name, box_names()) or f"use one of: {', '.join(box_names())}."
@@ -123,6 +137,10 @@ def box_names() -> list[str]:
 
 def load_published(names: tuple[str, ...]) -> list[PublishedFigure]:
     """Return the figures of the named files of params/published/. Raises StoreError for a name that leads elsewhere."""
+    from mountlab.core.safe_yaml import parse_yaml
+    from mountlab.sweep.published_file import parse_published
+    from mountlab.sweep.untrusted import check_plain
+
     check_plain(names, "published")
     paths = [params_file(PUBLISHED, name) for name in names]
     texts = [read_text(path, "file of published figures", "correct `published` in the sweep file") for path in paths]
