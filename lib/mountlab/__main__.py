@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, TextIO, cast
 
 from mountlab.cli import parser
+from mountlab.cli.completion import answer_tab
 from mountlab.cli.shared import Arguments
 from mountlab.core import plugins
 from mountlab.core.errors import InputError, Interrupted, MountlabError, MountlabWarning
@@ -27,7 +28,9 @@ def main(arguments: Sequence[str] | None = None, *, made_by: Callable[[Sequence[
     words = sys.argv[1:] if arguments is None else arguments
     sys.excepthook = _uncaught
     with _guarded():
-        parsed = made_by(words).parse_args(words)
+        made = made_by(words)
+        answer_tab(made)
+        parsed = made.parse_args(words)
         verb: Callable[[Arguments], int] = parsed.verb
         with warnings.catch_warnings():
             warnings.simplefilter("always", MountlabWarning)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mountlab.__main__ import main
 from mountlab.cli import parser
-from mountlab.cli.shared import RUN, SWEEP
+from mountlab.cli.arguments import RUN, SWEEP, ArgumentKind
 from mountlab.core import disk
 from mountlab.results import paths
 
@@ -48,19 +48,19 @@ def results(kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return kept
 
 
-def verbs_with(text: str) -> set[str]:
-    """Verbs with an argument whose help begins so."""
+def verbs_with(kind: ArgumentKind) -> set[str]:
+    """Verbs with an argument of this kind."""
     (below,) = (each for each in parser()._actions if isinstance(each, argparse._SubParsersAction))
     return {
         name
         for name, verb in below.choices.items()
-        if any(str(action.help).startswith(text) for action in verb._actions)
+        if any(getattr(action, "completer", None) is kind for action in verb._actions)
     }
 
 
 def test_the_verbs_below_are_all() -> None:
-    assert verbs_with(RUN) <= {words[0] for words in TAKE_RUNS.values()}
-    assert verbs_with(SWEEP) == set(TAKE_SWEEPS)
+    assert verbs_with(RUN) == {words[0] for words in TAKE_RUNS.values()}
+    assert verbs_with(SWEEP) == {*TAKE_SWEEPS, "extend", "history"}
 
 
 @pytest.mark.parametrize("words", TAKE_RUNS.values(), ids=TAKE_RUNS)

@@ -89,6 +89,7 @@ MOST_MEANINGS = 2
 """Of one name of a class."""
 NEVER_CALLED_BY_US = {
     "pydantic reads the setting of a model": {"model_config"},
+    "argcomplete asks an argument": {"completer"},
     "keys of a sweep file, read by their names": {"zram", "journal_image"},
     "columns of a journal": {"started_at", "ended_at"},
     "columns of the frames of traces": {"began_s", "begin_s", "lost_events", "tool_mean", "traced_mean", "window_s"},

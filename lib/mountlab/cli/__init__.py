@@ -16,13 +16,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "look": ("report", "compare", "gate", "index", "history", "catalog", "query", "lab"),
     "share": ("export", "publish", "reproduce", "import_", "fstab"),
     "boxes": ("box",),
-    "develop": ("parse", "reparse", "conform"),
+    "develop": ("parse", "reparse", "conform", "completion"),
 }
 """The files of the commands by what they are for, in the order of the help and of the reference."""
 COMMANDS = tuple(import_module(f"{__name__}.{name}") for names in GROUPS.values() for name in names)
 _BY_VERB = {command.__name__.rpartition(".")[2].removesuffix("_"): command for command in COMMANDS}
 _MORE = "`mountlab VERB --help` shows the arguments of a verb. `mountlab --help` and `mountlab` alone show this list."
-_INDENT, _NARROWEST = 13, 60
+_INDENT, _NARROWEST = 14, 60
 
 
 class _Version(argparse.Action):

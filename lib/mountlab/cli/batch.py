@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import BATCH, RUN, argument
 from mountlab.cli.shared import Arguments, finish_batch, run_of, verb
 from mountlab.core.errors import InputError
 
 
 def add(verbs: Any) -> None:
     batch = verb(verbs, "batch", _batch, "notebooks x sweeps x boxes x overrides, and one page on all of them")
-    batch.add_argument("file", type=Path, nargs="?", help="a name of params/batches, such as studies, or a file")
+    argument(batch, BATCH, "file", nargs="?")
     batch.add_argument("--plan", action="store_true", help="what would run, and how long; changes nothing")
-    batch.add_argument("--resume", type=Path, metavar="DIR", help="go on with the batch of this directory")
+    argument(batch, RUN, "--resume", metavar="DIR", help="go on with the batch of this directory")
     batch.add_argument(
         "--new", action="store_true", help="start a new batch, where FILE would resume an unfinished one"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mountlab.cli.arguments import DIRECTORY, argument
 from mountlab.cli.shared import Arguments, json_text, say, verb
 from mountlab.core import disk
 from mountlab.core.text import lines_of
@@ -21,7 +22,7 @@ _ALL = "; mountlab catalog --json has all of them"
 def add(verbs: Any) -> None:
     text = "one fast table of all runs, brought up to date, and a page for each change"
     catalog = verb(verbs, "catalog", _catalog, text)
-    catalog.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
+    argument(catalog, DIRECTORY, "results", nargs="?", help="the directory of the runs (default: results/)")
     catalog.add_argument("--rebuild", action="store_true", help="read every run again, changed or not")
     catalog.add_argument(
         "--check",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mountlab.cli.shared import RUN, Arguments, json_text, refuse_runs_differ, run_of, runs_differ_option, say, verb
+from mountlab.cli.arguments import RUN, argument
+from mountlab.cli.shared import Arguments, json_text, refuse_runs_differ, run_of, runs_differ_option, say, verb
 from mountlab.core import disk
 
 if TYPE_CHECKING:
@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 def add(verbs: Any) -> None:
     text = "what differs between two runs, or among many of one sweep, and how much"
     compare = verb(verbs, "compare", _compare, text)
-    compare.add_argument("run_a", type=Path, metavar="RUN_A", help=f"{RUN}: before, or the one box")
-    compare.add_argument("run_b", type=Path, metavar="RUN_B", help="after, or the other box")
-    compare.add_argument(
-        "more", type=Path, metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change"
-    )
+    argument(compare, RUN, "run_a", metavar="RUN_A", help=f"{RUN.text}: before, or the one box")
+    argument(compare, RUN, "run_b", metavar="RUN_B", help="after, or the other box")
+    argument(compare, RUN, "more", metavar="RUN", nargs="*", help="more runs of the sweep: did the answer change")
     compare.add_argument(
         "--boxes", action="store_true", help="the runs are of one sweep, one a box: what holds over boxes"
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mountlab.cli.arguments import PLUGIN, argument
 from mountlab.cli.shared import Arguments, verb
 
 
 def add(verbs: Any) -> None:
     conform = verb(verbs, "conform", _conform, "check the parts that an installed plug-in registers; touches no box")
-    conform.add_argument("package", metavar="PACKAGE", help="an installed distribution, such as mountlab-untar")
+    argument(conform, PLUGIN, "package", metavar="PACKAGE")
 
 
 def _conform(arguments: Arguments) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mountlab.cli.arguments import BOX, argument
 from mountlab.cli.shared import Arguments, announce, ask, finish, override, overrides, say, verb
 
 
 def add(verbs: Any) -> None:
     demo = verb(verbs, "demo", _demo, "studies A and B at a small size on this machine")
-    demo.add_argument("--box", default="local", help="a name from params/boxes")
+    argument(demo, BOX, "--box", default="local")
     demo.add_argument("--yes", action="store_true", help="install missing tools without asking")
     override(demo)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, run_of, verb
+from mountlab.cli.arguments import RUN, argument
+from mountlab.cli.shared import Arguments, run_of, verb
 from mountlab.core import disk
 from mountlab.core.text import lines_of
 
 
 def add(verbs: Any) -> None:
     exclude = verb(verbs, "exclude", _exclude, "leave trials of a run out of its figures, or let them count again")
-    exclude.add_argument("run", type=Path, help=RUN)
+    argument(exclude, RUN, "run")
     exclude.add_argument("trials", nargs="+", metavar="TRIAL", help="its id, such as t0012")
     exclude.add_argument("--reason", help="what was wrong with them: the report shows it")
     exclude.add_argument("--undo", action="store_true", help="let them count again")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, finish, override, overrides, run_of, verb
+from mountlab.cli.arguments import RUN, argument
+from mountlab.cli.shared import Arguments, finish, override, overrides, run_of, verb
 
 
 def add(verbs: Any) -> None:
     explain = verb(verbs, "explain", _explain, "run each cell of a finished run again, traced, then report why")
-    explain.add_argument("run", type=Path, help=RUN)
+    argument(explain, RUN, "run")
     explain.add_argument("--plan", action="store_true", help="show what would be run; changes nothing")
     override(explain)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mountlab.cli.shared import RUN, Arguments, run_of, verb
+from mountlab.cli.arguments import DIRECTORY, METRIC, RUN, argument
+from mountlab.cli.shared import Arguments, run_of, verb
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError
 
@@ -18,7 +18,7 @@ _FORMATS = "of the tables; perfetto: the slowest operations of its diagnostic tr
 
 def add(verbs: Any) -> None:
     export = verb(verbs, "export", _export, "the tables of a run for other programs and for papers, or its plots")
-    export.add_argument("run", type=Path, help=RUN)
+    argument(export, RUN, "run")
     what = export.add_mutually_exclusive_group()
     what.add_argument("--format", choices=(*_TABLES, "perfetto"), default="csv", help=_FORMATS)
     what.add_argument(
@@ -26,9 +26,11 @@ def add(verbs: Any) -> None:
     )
     export.add_argument("--width-cm", type=float, help="with --figures: 8.5 (the default) for a column, 17 for a page")
     export.add_argument("--pivot", metavar="ROWS:COLUMNS", help="one table of means: rw,numjobs:bs")
-    export.add_argument("--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth")
+    argument(
+        export, METRIC, "--metric", help="with --pivot: one, or several of one unit: read_bandwidth,write_bandwidth"
+    )
     export.add_argument("--unit", help="with --pivot: such as MB/s or MiB/s, in the place of base units")
-    export.add_argument("-o", "--output", type=Path, help="a directory (default: RUN/export)")
+    argument(export, DIRECTORY, "-o", "--output", help="a directory (default: RUN/export)")
 
 
 def _export(arguments: Arguments) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, finish, override, overrides, run_of, verb
+from mountlab.cli.arguments import RUN, SWEEP, argument
+from mountlab.cli.shared import Arguments, finish, override, overrides, run_of, verb
 
 
 def add(verbs: Any) -> None:
     extend = verb(verbs, "extend", _extend, "add blocks, file systems or workloads to a finished run, then report")
-    extend.add_argument("run", type=Path, help=RUN)
-    extend.add_argument("--sweep", type=Path, help="a sweep with all that the run has, and more (default: its own)")
+    argument(extend, RUN, "run")
+    argument(extend, SWEEP, "--sweep", help="a sweep with all that the run has, and more (default: its own)")
     extend.add_argument("--only-new", action="store_true", help="the added blocks hold the added cells alone")
     extend.add_argument("--plan", action="store_true", help="show what would be added; changes nothing")
     override(extend)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, run_of, verb
+from mountlab.cli.arguments import RUN, argument
+from mountlab.cli.shared import Arguments, run_of, verb
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
 
 
 def add(verbs: Any) -> None:
     fstab = verb(verbs, "fstab", _fstab, "the lines that would make a mount of a run permanent; changes nothing")
-    fstab.add_argument("run", type=Path, help=RUN)
+    argument(fstab, RUN, "run")
     fstab.add_argument("filesystem", help="its name in the sweep")
     fstab.add_argument("--at", default=None, help="the mount point (default: /mnt/FILESYSTEM)")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import FILE, METRIC, RUN, argument
 from mountlab.cli.shared import (
     PERCENT,
-    RUN,
     Arguments,
     json_text,
     refuse_runs_differ,
@@ -24,16 +23,19 @@ def add(verbs: Any) -> None:
         "for CI systems: is a run worse than its baseline by more than a margin? exit code 0 no, 1 yes, 5 cannot tell"
     )
     gate = verb(verbs, "gate", _gate, text)
-    gate.add_argument("runs", type=Path, metavar="RUN", nargs="+", help=f"{RUN}; of the change")
-    gate.add_argument(
+    argument(gate, RUN, "runs", metavar="RUN", nargs="+", help=f"{RUN.text}; of the change")
+    argument(
+        gate,
+        RUN,
         "--against",
-        type=Path,
         metavar="RUN",
         nargs="+",
         required=True,
         help="of the baseline; with several runs on a side, what differs from run to run counts, too",
     )
-    gate.add_argument(
+    argument(
+        gate,
+        METRIC,
         "--metric",
         action="append",
         default=[],
@@ -54,8 +56,8 @@ def add(verbs: Any) -> None:
         help="any: the error holds however often this is asked again with more data (default); once: only if it is not",
     )
     runs_differ_option(gate)
-    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, which CI systems read")
-    gate.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary to stand beside the change")
+    argument(gate, FILE, "--junit", metavar="FILE", help="write JUnit XML, which CI systems read")
+    argument(gate, FILE, "--markdown", metavar="FILE", help="write a summary to stand beside the change")
     gate.add_argument("--json", action="store_true", help="as data")
 
 

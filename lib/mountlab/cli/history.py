@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import SUPPRESS
 from typing import Any
 
+from mountlab.cli.arguments import BOX, METRIC, SWEEP, argument
 from mountlab.cli.shared import Arguments, json_text, results_option, say, show_csv, verb
 from mountlab.core import disk
 
@@ -12,12 +13,12 @@ from mountlab.core import disk
 def add(verbs: Any) -> None:
     history = verb(verbs, "history", _history, "how figures went over dates and kernels, and where a level changed")
     # Without a default it leaves --sweep as it is.
-    history.add_argument("sweep", nargs="?", default=SUPPRESS, help="the name of one sweep, as --sweep")
+    argument(history, SWEEP, "sweep", type=str, nargs="?", default=SUPPRESS, help="the name of one sweep, as --sweep")
+    argument(history, SWEEP, "--sweep", type=str, help="the name of one sweep")
+    argument(history, BOX, "--box", help="the name of one box")
+    argument(history, METRIC, "--metric", help="one metric (default: those of the answers)")
     for name, text in (
-        ("sweep", "the name of one sweep"),
-        ("box", "the name of one box"),
         ("cell", "one cell, such as 'ext4/fio bs=4KiB'"),
-        ("metric", "one metric (default: those of the answers)"),
         ("kernel", "runs on kernels whose release begins so"),
         ("since", "runs from this date on, such as 2026-01-31"),
         ("until", "runs before this date"),

@@ -5,19 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import FILE, TOOL, argument
 from mountlab.cli.shared import Arguments, finish, verb
 
 
 def add(verbs: Any) -> None:
     bring = verb(verbs, "import", _import, "make a run of logs from anywhere, then report")
-    bring.add_argument(
+    argument(
+        bring,
+        FILE,
         "logs",
+        type=str,
         nargs="+",
         metavar="FILE.yml | PATTERN",
         help="a YAML file that says which log is whose, or names of logs such as 'logs/{filesystem}/{bs}-{repeat}.txt'",
     )
+    argument(bring, TOOL, "--tool", help="with PATTERN: whose logs they are")
     for key, text in (
-        ("tool", "whose logs they are"),
         ("filesystem", "the file system of all logs, where their names do not say it"),
         ("baseline", "the file system that the others are compared with"),
         ("question", "what the report asks"),

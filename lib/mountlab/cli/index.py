@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import DIRECTORY, argument
 from mountlab.cli.shared import Arguments, verb
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
@@ -12,7 +12,7 @@ from mountlab.core.errors import StoreError
 
 def add(verbs: Any) -> None:
     index = verb(verbs, "index", _index, "write the list of all runs and reports again: results/index.html")
-    index.add_argument("results", type=Path, nargs="?", help="the directory of the runs (default: results/)")
+    argument(index, DIRECTORY, "results", nargs="?", help="the directory of the runs (default: results/)")
 
 
 def _index(arguments: Arguments) -> int:

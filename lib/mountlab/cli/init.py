@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import DIRECTORY, argument
 from mountlab.cli.shared import Arguments, verb
 from mountlab.core import disk
 
@@ -14,9 +15,8 @@ def add(verbs: Any) -> None:
     text = (
         "make a workspace for a repository of your own: sweeps, boxes, notebooks, results, and a lock of this version"
     )
-    verb(verbs, "init", _init, text).add_argument(
-        "directory", type=Path, metavar="DIR", help="of the workspace, such as study; may be there: no file is replaced"
-    )
+    words = "of the workspace, such as study; may be there: no file is replaced"
+    argument(verb(verbs, "init", _init, text), DIRECTORY, "directory", metavar="DIR", help=words)
 
 
 def _init(arguments: Arguments) -> int:

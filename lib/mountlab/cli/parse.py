@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import FILE, TOOL, argument
 from mountlab.cli.shared import Arguments, json_text, verb
 
 
 def add(verbs: Any) -> None:
     parse = verb(verbs, "parse", _parse, "the figures in a log from anywhere: metric, label, value, line")
-    parse.add_argument("tool", help="dd, fio, filebench, fs_mark, pg_test_fsync")
-    parse.add_argument("files", type=Path, nargs="+", metavar="FILE", help="logs; each may hold several outputs")
+    argument(parse, TOOL, "tool")
+    argument(parse, FILE, "files", nargs="+", metavar="FILE", help="logs; each may hold several outputs")
     parse.add_argument("--json", action="store_true", help="as data")
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import RUN, argument
 from mountlab.cli.shared import Arguments, json_text, overrides, run_of, sweep_verb
 
 
 def add(verbs: Any) -> None:
     plan = sweep_verb(verbs, "plan", _plan, "what would run, every command, what would be formatted; changes nothing")
     plan.add_argument("--json", action="store_true", help="as data")
-    plan.add_argument("--pilot", type=Path, metavar="RUN", help="an earlier run: predict precision, time and power")
+    argument(plan, RUN, "--pilot", metavar="RUN", help="an earlier run: predict precision, time and power")
 
 
 def _plan(arguments: Arguments) -> int:

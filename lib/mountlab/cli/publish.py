@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, run_of, say, verb
+from mountlab.cli.arguments import DIRECTORY, RUN, argument
+from mountlab.cli.shared import Arguments, run_of, say, verb
 from mountlab.core import disk
 from mountlab.core.errors import Interrupted
 
 
 def add(verbs: Any) -> None:
     publish = verb(verbs, "publish", _publish, "a folder and a zip of runs that stand alone, without names of machines")
-    publish.add_argument("runs", type=Path, nargs="+", metavar="RUN", help=RUN)
-    publish.add_argument("--to", type=Path, metavar="DIR", help="the folder (default: results/bundle-TITLE-DATE)")
+    argument(publish, RUN, "runs", nargs="+", metavar="RUN")
+    argument(publish, DIRECTORY, "--to", metavar="DIR", help="the folder (default: results/bundle-TITLE-DATE)")
     publish.add_argument("--title", help="default: the names of the sweeps")
     publish.add_argument("--author", action="append", default=[], help="as it is to be cited; may be given again")
     publish.add_argument("--licence", help="an SPDX identifier (default: CC-BY-4.0)")

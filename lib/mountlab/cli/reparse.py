@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, run_of, verb
+from mountlab.cli.arguments import RUN, argument
+from mountlab.cli.shared import Arguments, run_of, verb
 from mountlab.core import disk
 from mountlab.core.text import lines_of
 
 
 def add(verbs: Any) -> None:
     reparse = verb(verbs, "reparse", _reparse, "make the derived files of a run again from its raw output")
-    reparse.add_argument("run", type=Path, help=RUN)
+    argument(reparse, RUN, "run")
     reparse.add_argument(
         "--accept-altered",
         action="store_true",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, reporting, run_of, say, verb
+from mountlab.cli.arguments import RUN, argument
+from mountlab.cli.shared import Arguments, reporting, run_of, say, verb
 from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
-    verb(verbs, "report", _report, "write the report of a run again").add_argument("run", type=Path, help=RUN)
+    argument(verb(verbs, "report", _report, "write the report of a run again"), RUN, "run")
 
 
 def _report(arguments: Arguments) -> int:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import BOX, BUNDLE, argument
 from mountlab.cli.shared import Arguments, verb
 from mountlab.core import disk
 
 
 def add(verbs: Any) -> None:
     reproduce = verb(verbs, "reproduce", _reproduce, "check a published bundle; with --box run its sweeps again")
-    reproduce.add_argument("bundle", type=Path, help="a folder or a zip made by publish")
-    reproduce.add_argument("--box", help="a name from params/boxes: run the sweeps there, and compare")
+    argument(reproduce, BUNDLE, "bundle")
+    argument(reproduce, BOX, "--box", help=f"{BOX.text}: run the sweeps there, and compare")
     reproduce.add_argument(
         "--allow-commands", action="store_true", help="with --box: also run command lines of the bundle"
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from mountlab.cli.shared import RUN, Arguments, finish, finish_batch, finish_boxes, run_of, verb
+from mountlab.cli.arguments import RUN, argument
+from mountlab.cli.shared import Arguments, finish, finish_batch, finish_boxes, run_of, verb
 
 
 def add(verbs: Any) -> None:
     resume = verb(verbs, "resume", _resume, "go on with a run that was stopped, then report")
-    resume.add_argument("run", type=Path, help=RUN)
+    argument(resume, RUN, "run")
 
 
 def _resume(arguments: Arguments) -> int:

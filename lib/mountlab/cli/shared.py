@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import BOX, DIRECTORY, SWEEP, argument
 from mountlab.core import disk
 from mountlab.core.errors import Interrupted, MountlabError, ParameterError, did_you_mean, in_one_line
 from mountlab.core.text import plain_cell, visible
 
 Arguments = argparse.Namespace
-RUN = "a run: its directory, its id, the name of its sweep (the newest run of it), latest or interrupted"
 PERCENT = "10%%, 10 and 0.1 are the same; without %% 1 is 1%%, and 0.5 is 50%%"
-SWEEP = "a name of params/sweeps, such as ramdisk, or a file"
 
 
 class Parser(argparse.ArgumentParser):
@@ -68,15 +67,15 @@ def show_help(parser: argparse.ArgumentParser) -> Callable[[Arguments], int]:
 
 def sweep_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
     parser = verb(verbs, name, call, text)
-    parser.add_argument("sweep", type=Path, help=SWEEP)
-    parser.add_argument("--box", default=None, help="a name from params/boxes, in the place of the sweep's own")
+    argument(parser, SWEEP, "sweep")
+    argument(parser, BOX, "--box", help=f"{BOX.text}, in the place of the sweep's own")
     override(parser)
     return parser
 
 
 def box_verb(verbs: Any, name: str, call: Callable[[Arguments], int], text: str) -> argparse.ArgumentParser:
     parser = verb(verbs, name, call, text)
-    parser.add_argument("name", help="a name from params/boxes")
+    argument(parser, BOX, "name")
     return parser
 
 
@@ -104,7 +103,7 @@ def run_of(given: Path) -> Path:
 
 
 def results_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", type=Path, help="the directory of the runs (default: results/)")
+    argument(parser, DIRECTORY, "--results", help="the directory of the runs (default: results/)")
 
 
 def runs_differ_option(parser: argparse.ArgumentParser) -> None:

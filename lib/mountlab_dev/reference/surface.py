@@ -23,7 +23,10 @@ _NAMES = """\
 - A box is named by its file of `params/boxes`, without `.yml`.
 
 An unknown name is an error, which suggests the nearest. `make` takes the same names: `make run SWEEP=tour`,
-`make report RUN=latest`."""
+`make report RUN=latest`.
+
+In a shell Tab completes verbs, options and these names once the shell has evaluated what `mountlab completion bash`
+prints, or `zsh`, or `fish`. The last line of that says how to install it."""
 
 
 def verbs_page(parser: argparse.ArgumentParser) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mountlab.cli.shared import SWEEP, Arguments, override, overrides, verb
+from mountlab.cli.arguments import SWEEP, argument
+from mountlab.cli.shared import Arguments, override, overrides, verb
 
 
 def add(verbs: Any) -> None:
     parser = verb(verbs, "check", _check, "check a sweep without a box, and show what would be measured")
-    parser.add_argument("sweep", help=SWEEP)
+    argument(parser, SWEEP, "sweep", type=str)
     override(parser)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mountlab.cli.arguments import FILE, argument
 from mountlab.cli.shared import Arguments, verb
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError, StoreError, raise_all
@@ -15,7 +16,7 @@ from mountlab.core.units import format_bytes, parse_bytes
 def add(verbs: Any) -> None:
     text = "write a sweep, params/sweeps/NAME.yml, from a job file of fio, with a comment on each line that it changes"
     parser = verb(verbs, "import-job", _import, text)
-    parser.add_argument("file", type=Path, help="the job file; files that it includes are read from beside it")
+    argument(parser, FILE, "file", help="the job file; files that it includes are read from beside it")
     parser.add_argument("--name", help="of the new sweep; without it that of the file")
     parser.add_argument(
         "--var", action="append", default=[], metavar="NAME=VALUE", dest="variables",
