@@ -157,7 +157,7 @@ upload: env ## dist/ to the registry, as a workflow that it trusts (docs/releasi
 	@.venv/bin/uv publish --trusted-publishing always
 
 lock: env ## resolve requirements.lock again from pyproject.toml (ARGS=--upgrade for the newest versions)
-	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra test --group build --generate-hashes --no-emit-index-url \
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group build --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --output-file requirements.lock $(ARGS) pyproject.toml
 
 clean-env: ## remove .venv

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from mountlab.batch.store import BatchDirectory, read_view
 from mountlab.batch.view import Planned
 from mountlab.batch.work import Session, located, session_of, unfit
 from mountlab.core import disk
-from mountlab.core.errors import InputError, KeepError, SchedulerError, StoreError
+from mountlab.core.errors import InputError, KeepError, MissingExtra, SchedulerError, StoreError
 from mountlab.results import paths
 
 NOW = "2026-11-20T10:00:00+00:00"
@@ -242,6 +243,18 @@ def test_a_full_disk_stops_all(run: Callable[..., Any]) -> None:
         run(["r1", "r2"], fake)
     assert fake.stopped
     assert raised.value.next_step.startswith("make room; then: mountlab batch --resume ")
+
+
+@pytest.mark.parametrize("more", [{}, {"scheduler": ADDRESS}])
+def test_several_boxes_or_a_scheduler_need_the_extra_fleet(
+    more: dict[str, str], run: Callable[..., Any], results_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(MissingExtra) as raised:
+        run(["local"] if more else ["r1", "r2"], Fake(answering()), **more)
+    text = "work on several boxes at the same time needs dask\n  got:     not installed\n"
+    assert str(raised.value) == f"{text}  next:    pip install 'mountlab[fleet]'"
+    assert BatchDirectory(next(results_dir.glob("batch-*"))).outcomes == {}
 
 
 # --- a scheduler by address -------------------------------------------------------------------------------------------

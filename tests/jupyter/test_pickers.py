@@ -74,7 +74,7 @@ class Screen:
     """What is displayed, before a person or nobody; its fields are found by the words beside or in them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, person: bool) -> None:
-        monkeypatch.setattr(pickers, "person_is_there", lambda: person)
+        monkeypatch.setattr(pickers, "widgets_show", lambda: person)
         monkeypatch.setattr(pickers, "show", self._show)
         self.parts: list[Any] = []
 

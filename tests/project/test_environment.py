@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from mountlab.core.extras import EXTRAS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from rows import every_row
@@ -21,8 +22,13 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCK = (ROOT / "requirements.lock").read_text()
 
-RUN = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
-TEST = [Requirement(text) for text in PYPROJECT["project"]["optional-dependencies"]["test"]]
+NAMED = {
+    name: [Requirement(text) for text in texts] for name, texts in PYPROJECT["project"]["optional-dependencies"].items()
+}
+(EVERY_EXTRA,) = NAMED.pop("all")
+CORE = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
+RUN = [*CORE, *(requirement for name in EXTRAS for requirement in NAMED[name])]
+TEST = NAMED["test"]
 BUILD = [Requirement(text) for text in PYPROJECT["dependency-groups"]["build"]]
 ALL = RUN + TEST + BUILD
 
@@ -46,7 +52,7 @@ IMPORTED_AS = {
 }  # fmt: skip
 NOT_IMPORTED = {
     "jsonschema": "holds back what JupyterLab, papermill and nbconvert would import two seconds longer",
-    "jupyterlab": "make lab",
+    "jupyterlab": "mountlab lab starts it",
     "jupyterlab-execute-time": "make lab: shows beside each cell how long it took",
     "uv": "make env, make lock",
     "mypy": "make check",
@@ -134,7 +140,7 @@ def test_lock_names_no_address_and_no_path() -> None:
 
 def test_project_is_built_by_what_is_locked() -> None:
     """Else `make env` would fetch what no lock pins."""
-    assert list(map(Requirement, PYPROJECT["build-system"]["requires"])) == BUILD
+    assert set(map(Requirement, PYPROJECT["build-system"]["requires"])) <= set(BUILD)
 
 
 # --- what is used -----------------------------------------------------------------------------------------------------
@@ -174,6 +180,19 @@ def test_every_import_is_a_direct_dependency_and_every_dependency_is_used() -> N
     assert modules(RUN) - imported("lib/mountlab", "lib/mountlab_dev", "notebooks") == set()
     assert modules(TEST) - imported("tests") == set()
     assert set(NOT_IMPORTED) - {name for name, _ in as_pairs(ALL)} == set()
+
+
+@every_row("extra", EXTRAS)
+def test_each_extra_brings_the_modules_that_commands_look_for(extra: str) -> None:
+    """In `mountlab.core.extras` are those without which a command cannot work: JupyterLab is started, not imported."""
+    assert set(EXTRAS[extra]) - {"jupyterlab"} == modules(NAMED[extra])
+    assert ("jupyterlab" in EXTRAS[extra]) == ("jupyterlab" in {requirement.name for requirement in NAMED[extra]})
+
+
+def test_the_extra_all_brings_every_other() -> None:
+    assert EVERY_EXTRA.name == "mountlab"
+    assert EVERY_EXTRA.extras == set(EXTRAS)
+    assert set(NAMED) - {"test", "docs"} == set(EXTRAS)
 
 
 def test_no_expression_repeats_a_group_for_good() -> None:

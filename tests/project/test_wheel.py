@@ -1,9 +1,12 @@
-"""The wheel: what is in it, and what is not."""
+"""The wheel: what is in it, and that its types are used by others."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path, PurePosixPath
 
@@ -47,3 +50,17 @@ def test_wheel_holds_the_library_and_what_is_shipped_and_no_other_file(wheel: Pa
     assert packed == expected
     assert "mountlab/py.typed" in packed
     assert other.endswith(".dist-info")
+
+
+@pytest.mark.long
+def test_plugin_is_checked_against_the_types_of_the_installed_library(wheel: Path, tmp_path: Path) -> None:
+    """The example plug-in as its author checks it, without the clone: -S leaves out the path to lib."""
+    installed, plugin = tmp_path / "installed", tmp_path / "plugin" / "mountlab_untar"
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(installed)], check=True)
+    shutil.copytree(ROOT / "docs" / "example-plugin" / "src" / "mountlab_untar", plugin)
+    (plugin / "wrong.py").write_text("from mountlab.checks.base import Check\n\nWRONG: int = Check\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), sysconfig.get_path("purelib")])}
+    command = [sys.executable, "-S", "-m", "mypy", "--strict", "--config-file=", "--cache-dir=cache", "plugin"]
+    checked = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert checked.stdout.splitlines()[1:] == ["Found 1 error in 1 file (checked 7 source files)"]
+    assert "wrong.py:3: error: Incompatible types in assignment" in checked.stdout

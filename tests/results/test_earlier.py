@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,6 +108,15 @@ def test_without_a_catalog_nothing_is_known_and_that_is_said(results: Path, monk
     runs = [store.load_run(run_of(results, 0, number)) for number in (16, 17)]
     assert runs_differ(runs, say=said.append).measured == {}
     assert re.match("earlier runs are not read: .*Read-only file system", said[0])
+
+
+def test_without_duckdb_nothing_is_known_and_that_is_said(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [store.load_run(run_of(results, 0, number)) for number in (16, 17)]
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    said: list[str] = []
+    assert runs_differ(runs, say=said.append).measured == {}
+    install = "pip install 'mountlab[catalog]'"
+    assert said == [f"earlier runs are not read: the catalog of runs needs duckdb: not installed; {install}"]
 
 
 def test_a_run_that_lies_elsewhere_has_no_earlier_runs(tmp_path: Path, results: Path) -> None:

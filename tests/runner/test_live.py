@@ -154,6 +154,14 @@ def test_papermill_and_nbconvert_deny_input_and_get_text(
     assert isinstance(progress_display(the_plan, writer, set()), Live if there else Bar)
 
 
+def test_without_ipywidgets_a_person_gets_a_bar(
+    the_plan: Plan, writer: RunWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel(monkeypatch, asks=True)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    assert isinstance(progress_display(the_plan, writer, set()), Bar)
+
+
 def test_a_terminal_gets_a_bar(the_plan: Plan, writer: RunWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=SimpleNamespace))
     assert isinstance(progress_display(the_plan, writer, set()), Bar)

@@ -21,6 +21,7 @@ from mountlab.batch.store import BatchDirectory, cannot, full_disk, held_again, 
 from mountlab.batch.view import BatchView, Planned, entry
 from mountlab.core import disk
 from mountlab.core.errors import InputError, KeepError, MountlabError
+from mountlab.core.extras import need
 from mountlab.report import execute as report
 from mountlab.results import paths
 
@@ -56,8 +57,8 @@ def run_batch(
     """Do what is not yet done of a batch, and write its page; gives the page and what became of the items.
 
     Raises ParameterError or StoreError for what is wrong with the batch itself, before anything is run, StoreError
-    where another process runs it, SchedulerError where the scheduler cannot be reached or none of its workers sees
-    `results`, and KeyboardInterrupt when stopped.
+    where another process runs it, MissingExtra where several machines or a scheduler need dask, SchedulerError where
+    the scheduler cannot be reached or none of its workers sees `results`, and KeyboardInterrupt when stopped.
     """
     check(batch)
     return _work(held_batch(batch, results=results, new=new), results, Ways(scheduler, at_once, execute))
@@ -95,6 +96,7 @@ def _do_items(directory: BatchDirectory, results: Path, ways: Ways) -> None:
     if ways.execute is None:
         spots = places(todo, directory=directory, results=results)
         if ways.scheduler or not spots.one_by_one or any(item.pool for item in todo):
+            need("fleet", "work on several boxes at the same time")
             from mountlab.batch.many import do_many  # the scheduler's library takes a second to load
 
             do_many(todo, spots, directory, results, scheduler=ways.scheduler, at_once=ways.at_once)

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from mountlab.cli.shared import Arguments, say, verb
+from mountlab.core.extras import need
 
 
 def add(verbs: Any) -> None:
@@ -17,6 +18,7 @@ def add(verbs: Any) -> None:
 def _lab(arguments: Arguments) -> int:
     from mountlab.jupyter import lab
 
+    need("lab", "mountlab lab")
     lab.check_workspace()
     port = lab.free_port(arguments.port)
     for line in lab.advice(port):

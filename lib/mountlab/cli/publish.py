@@ -8,6 +8,7 @@ from mountlab.cli.arguments import DIRECTORY, RUN, argument
 from mountlab.cli.shared import Arguments, run_of, say, verb
 from mountlab.core import disk
 from mountlab.core.errors import Interrupted
+from mountlab.core.extras import need
 
 
 def add(verbs: Any) -> None:
@@ -27,6 +28,7 @@ def add(verbs: Any) -> None:
 
 
 def _publish(arguments: Arguments) -> int:
+    need("publish", "a bundle")
     from mountlab.publish.publish import Wishes, publish
     from mountlab.report.execute import write_index
 

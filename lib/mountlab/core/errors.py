@@ -5,6 +5,7 @@
     │   ├── ParameterError        2   a key or value of a parameter file
     │   │   └── ParameterErrors   2   several of one file
     │   ├── PlanError             2   a sweep that this box cannot run (size, rights, missing tool)
+    │   ├── MissingExtra          2   a library of an extra that is not installed
     │   ├── PluginError           2   a part of an installed plug-in that cannot be used
     │   ├── NonConforming         2   a part that does not keep a rule of its conformance suite
     │   └── StoreError            2   a run directory that is absent, damaged or not one of ours
@@ -161,6 +162,9 @@ def raise_all(errors: Sequence[ParameterError]) -> None:
 
 
 class PlanError(InputError): ...
+
+
+class MissingExtra(InputError): ...
 
 
 class PluginError(InputError):

@@ -25,7 +25,7 @@ from mountlab.report.sections.shared import orders
 from mountlab.results import find, paths, store
 from mountlab.results.info import is_derived, read_info, read_verdicts, runs_below
 from mountlab.results.store import Run
-from mountlab.runner.live import person_is_there, show
+from mountlab.runner.live import show, widgets_show
 
 _LONGEST_QUESTION = 60
 
@@ -96,7 +96,7 @@ class RunBrowser:
         if not self.entries:
             raise StoreError("there is no run yet", where=disk.path_text(results), next_step="mountlab demo")
         self.chosen = next((entry for entry in self.entries if entry.path == chosen), self.entries[0])
-        self._widget = self._widgets() if person_is_there() else None
+        self._widget = self._widgets() if widgets_show() else None
 
     @property
     def run(self) -> Run:
@@ -238,7 +238,7 @@ class Explorer:
         self.kind = _one_of(kind, list(KINDS), "kind of plot")
         whole = tuple(fs.name for fs in run.sweep.filesystems), tuple(w.label for w in run.sweep.workloads)
         self.slice = Slice(run, _one_of(metric or self.metrics[0], self.metrics, "metric of this run"), *whole)
-        self._widget = self._widgets() if person_is_there() else None
+        self._widget = self._widgets() if widgets_show() else None
 
     def plot(self) -> Plot:
         """Return what is picked, drawn. Raises InputError where there is nothing to draw."""

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import openpyxl
 import pandas as pd
 import pyarrow
 import pyarrow.parquet
-from openpyxl.styles import Font
 
 from mountlab.analysis.run_view import RunView
 from mountlab.core.errors import ParameterError
+from mountlab.core.extras import need
 from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import Sweep
 from mountlab.core.names import metric_noun
@@ -223,6 +222,9 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 def workbook(tables: Tables) -> bytes:
     """Return an Excel workbook with a sheet a table. Text is text, however it begins; a missing value is empty."""
+    need("excel", "a workbook")
+    import openpyxl
+
     book = openpyxl.Workbook()
     book.remove(book.active)
     for title, frame in tables.items():
@@ -233,6 +235,8 @@ def workbook(tables: Tables) -> bytes:
 
 
 def _sheet(book: Any, title: str, frame: pd.DataFrame) -> None:
+    from openpyxl.styles import Font
+
     if len(frame) >= _MOST_ROWS:
         raise ParameterError(
             "more rows than a sheet holds",

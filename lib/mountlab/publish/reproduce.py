@@ -100,7 +100,7 @@ def again(place: Path, box: str) -> Iterator[tuple[str, Path]]:
     """Run each sweep of a bundle on a box of ours, as `mountlab run` does. Yields what the two runs say beside each
     other, and the page that does. Published figures stand in it where this Mountlab has them.
     """
-    from mountlab.results.earlier import runs_differ  # needs DuckDB, and the next one what connects to a box
+    from mountlab.results.earlier import runs_differ  # slow to import; the next one connects to a box
     from mountlab.runner import workflow
 
     for path in _runs(place, _description(place)):

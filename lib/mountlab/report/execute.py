@@ -76,7 +76,7 @@ def write_comparison(
     run, and why. `runs_differ`: by how much, where that is stated. Raises as `write_report` does, and PlanError for
     runs that cannot be compared."""
     from mountlab.report.sentences import comparison
-    from mountlab.results import earlier  # asks DuckDB, which takes half a second to import
+    from mountlab.results import earlier  # takes half a second to import
 
     requested = [path.resolve() for path in run_paths]
     names = [read_info(path).run_id for path in requested]

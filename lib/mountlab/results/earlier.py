@@ -10,7 +10,7 @@ from typing import Any
 
 from mountlab.analysis.compare.run_spread import EarlierFigure, FigureName, RunsDiffer
 from mountlab.analysis.same_cells import same_workload
-from mountlab.core.errors import KeepError
+from mountlab.core.errors import KeepError, MissingExtra
 from mountlab.results import catalog, paths
 from mountlab.results.catalog.reading import moment
 from mountlab.results.store import Run
@@ -28,7 +28,8 @@ Say = Callable[[str], None]
 def runs_differ(runs: Sequence[Run], stated: str | None = None, *, say: Say = lambda _: None) -> RunsDiffer:
     """Return by how much runs differ that are to be compared: what is `stated` ('3%'), or what earlier runs below
     results/ tell of those that lie there. Earlier are all that began before the last of the compared ones; what was
-    asked of the cell is the same. Where the catalog cannot be written, `say` gets a line, and nothing is known.
+    asked of the cell is the same. Where the catalog cannot be written, or DuckDB is not installed, `say` gets a line,
+    and nothing is known.
 
     Raises ParameterError as `RunsDiffer.of`, StoreError as `catalog.build`.
     """
@@ -38,8 +39,9 @@ def runs_differ(runs: Sequence[Run], stated: str | None = None, *, say: Say = la
         return RunsDiffer.of(stated, {})
     try:
         built = catalog.build(paths.RESULTS.resolve(), say=say)
-    except KeepError as error:
-        say(f"earlier runs are not read: {error.what}: {error.got}")
+    except (KeepError, MissingExtra) as error:
+        command = f"; {error.next_step}" if isinstance(error, MissingExtra) else ""
+        say(f"earlier runs are not read: {error.what}: {error.got}{command}")
         return RunsDiffer.of(None, {})
     with catalog.opened(built.file) as connection:
         return RunsDiffer.of(None, {run.info.run_id: _earlier(connection, run, began) for run in ours})

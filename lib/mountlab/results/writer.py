@@ -307,12 +307,18 @@ def _now() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Python, operating system and libraries of the control machine."""
+    """Python, operating system and libraries of the control machine, without those of extras that are not installed."""
     system = {"python": platform.python_version(), "control kernel": platform.release()}
-    return {**system, **{name: _version(name) for name in LIBRARIES}}
+    return {**system, **{name: version for name in LIBRARIES if (version := _version(name))}}
 
 
-_version = cache(metadata.version)
+@cache
+def _version(name: str) -> str:
+    """Return the version of a library, '' where it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def git_commit(clone: Path = SHIPPED) -> str | None:

@@ -21,6 +21,7 @@ from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.time_limits import censored_blocks
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError
+from mountlab.core.extras import installed
 from mountlab.core.model import CellStop, Trial
 from mountlab.report import html
 from mountlab.results import store
@@ -43,7 +44,7 @@ BY_KEYS = "■ in the toolbar, or I I, stops too, and also cells that wait behin
 
 def progress_display(plan: Plan, writer: RunWriter, recorded_ids: set[str]) -> Bar | Live:
     """Return the display of a run's progress: a live view where a person can see it, else a bar."""
-    if person_is_there() and threading.current_thread() is threading.main_thread():
+    if widgets_show() and threading.current_thread() is threading.main_thread():
         return Live(plan, writer, recorded_ids)
     return Bar(plan, recorded_ids)
 
@@ -54,6 +55,11 @@ def person_is_there() -> bool:
     kernel = _kernel()
     request = kernel.get_parent().get("content", {}) if kernel is not None else {}
     return bool(request.get("allow_stdin", False))
+
+
+def widgets_show() -> bool:
+    """Return whether a person sees widgets: without ipywidgets, of the extra `lab`, plain output takes their place."""
+    return person_is_there() and installed("ipywidgets")
 
 
 def _kernel() -> Any:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mountlab.core.disk import clear, disk_errors, path_text, sync_directory
 from mountlab.core.errors import AlteredError, StoreError
+from mountlab.core.extras import need
 from mountlab.results import listing
 from mountlab.results.catalog import database
 from mountlab.results.catalog.reading import RAW, check, read_run, signature
@@ -58,8 +59,10 @@ def build(results: Path, *, rebuild: bool = False, say: Say = lambda _: None) ->
     """Make the catalog of a directory of runs, or bring it up to date; the file of before stays until the new one is
     whole. `say` gets a line about what takes long.
 
-    Raises StoreError where there is no such directory, KeepError where it cannot be written.
+    Raises MissingExtra without DuckDB, StoreError where there is no such directory, KeepError where it cannot be
+    written.
     """
+    need("catalog", "the catalog of runs")
     if not results.is_dir():
         raise StoreError("no such directory", where=path_text(results), next_step="name that of the runs")
     file = results / FILE

@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
 import pyarrow as pa
 
 from mountlab.core.disk import path_text
@@ -22,6 +21,11 @@ from mountlab.core.errors import InputError, StoreError, did_you_mean
 from mountlab.core.text import one_line
 from mountlab.results.catalog.reading import RUN_TYPES, RunRows
 from mountlab.results.stamp import FIGURES
+
+if TYPE_CHECKING:  # at run time only in the functions: it is an extra
+    from duckdb import DuckDBPyConnection
+
+    Connection = DuckDBPyConnection
 
 VERSION = 7
 """Of the tables below: a catalog of another one is rebuilt."""
@@ -108,7 +112,6 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 _SOURCE = pa.schema([(name, pa.string()) for name in ("run", "signature", "problem")])
 _DEFINITION = pa.schema([("asked", pa.string()), ("definition", pa.string())])
-Connection = duckdb.DuckDBPyConnection
 
 
 class Source(NamedTuple):
@@ -134,6 +137,8 @@ class QueryResult:
 @contextmanager
 def writing(file: Path) -> Iterator[Connection]:
     """A database to be written: one that is there, or a new one with all tables, all of it one transaction."""
+    import duckdb
+
     is_new = not file.exists()
     connection = duckdb.connect(str(file), config={"memory_limit": MEMORY, "threads": "1"})
     try:
@@ -211,6 +216,8 @@ def settle(connection: Connection) -> None:
 @contextmanager
 def opened(file: Path) -> Iterator[Connection]:
     """A connection that only reads this one database. Raises StoreError where there is none, or a damaged one."""
+    import duckdb
+
     try:
         connection = duckdb.connect(str(file), read_only=True, config=_LOCKED)
     except duckdb.Error as error:
@@ -247,6 +254,8 @@ def contents(connection: Connection) -> Contents:
 
 def known_contents(file: Path) -> Contents | None:
     """Return the same of a catalog that can be added to; None where there is no such."""
+    import duckdb
+
     if not file.exists():
         return None
     try:
@@ -277,6 +286,8 @@ def ask(
 
 
 def _answer(connection: Connection, sql: str, values: Sequence[object]) -> QueryResult:
+    import duckdb
+
     try:
         _check_one(connection, sql)
         result = connection.execute(sql, list(values))
