@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_files import kept_shares
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.checks.few import COVERED_BY_FEW, rests_on
@@ -20,7 +21,7 @@ from mountlab_dev import evidence
 from mountlab_dev.__main__ import main
 from mountlab_dev.calibration import TABLES, gates, processes, rules, tables
 from mountlab_dev.calibration.capacities import searched_capacities
-from mountlab_dev.calibration.document import Share, Table, as_data, kept_shares
+from mountlab_dev.calibration.document import Share, Table, as_data
 from mountlab_dev.calibration.tables import FULL, Effort
 from rows import every_row
 from scipy import stats

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from data_files import kept_shares
 from mountlab.core import disk
 from mountlab.stats.capacity import RateTrial, capacity
 from mountlab.stats.capacity_ratios import level_at_end
 from mountlab_dev.calibration import capacities as made
-from mountlab_dev.calibration.document import kept_shares
 from mountlab_dev.calibration.servers import SERVERS, Server
 from mountlab_dev.calibration.tables import FULL
 from mountlab_dev.evidence import captioned

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import pytest
+from data_files import kept_shares
 from mountlab import simulate
 from mountlab.core.errors import ParameterError
 from mountlab.stats import estimate
-from mountlab_dev.calibration.document import kept_shares
 from rows import every_row
 
 

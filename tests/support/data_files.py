@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mountlab_dev.evidence import DATA, rows
+from mountlab_dev.evidence import DATA, captioned, rows
+
+SHARE = re.compile(r"\d+\.\d")
 
 
 def path_of(name: str) -> Path:
@@ -28,3 +31,14 @@ def replaced(lines: Sequence[Sequence[str]], new: Iterable[Sequence[str]]) -> li
 def update(name: str, new: Iterable[Sequence[str]]) -> None:
     """Write new rows into docs/data/NAME.csv."""
     write(name, replaced(rows(name), new))
+
+
+def kept_shares(name: str) -> dict[tuple[str, str], float]:
+    """(row, column) to the share in the table of this name in docs/data/calibration.json, as a fraction."""
+    header, *rows = captioned("calibration", name).lines
+    return {
+        (row, column): float(figure.strip("*")) / 100
+        for row, *figures in rows
+        for column, figure in zip(header[1:], figures, strict=True)
+        if SHARE.fullmatch(figure.strip("*"))
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -96,20 +95,6 @@ class Table:
         }
 
 
-_SHARE = re.compile(r"\d+\.\d")
-
-
 def as_data(tables: Iterable[Table]) -> str:
     """Return the text of docs/data/calibration.json with these tables."""
     return evidence.as_json({table.name: (table.caption(), table.lines()) for table in tables})
-
-
-def kept_shares(name: str) -> dict[tuple[str, str], float]:
-    """(row, column) to the share in the table of this name in docs/data/calibration.json, as a fraction."""
-    header, *rows = evidence.captioned(DATA, name).lines
-    return {
-        (row, column): float(figure.strip("*")) / 100
-        for row, *figures in rows
-        for column, figure in zip(header[1:], figures, strict=True)
-        if _SHARE.fullmatch(figure.strip("*"))
-    }
