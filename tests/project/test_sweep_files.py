@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from facts import known
 from mountlab.__main__ import main
+from mountlab.core import places
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
@@ -105,7 +106,7 @@ def test_every_family_is_used_by_a_sweep() -> None:
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 RECIPES = ("database-log", "mail-spool", "build-server", "vm-images", "nfs-home")
-PAGE = (paths.ROOT / "docs" / "recipes.md").read_text()
+PAGE = (places.SHIPPED / "docs" / "recipes.md").read_text()
 
 
 def planned(name: str, overrides: dict[str, Any]) -> Any:
