@@ -98,7 +98,7 @@ def _docs(arguments: Arguments) -> int:
 
     from mountlab_dev.site import pages
 
-    made = pages()
+    made = {name: text for name, text in pages().items() if name.startswith("reference/")}
     directory = disk.ROOT / "docs"
     kept = {f"reference/{path.name}": path.read_text() for path in (directory / "reference").glob("*.md")}
     changed = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))

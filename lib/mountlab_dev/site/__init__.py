@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mountlab_dev import reference
+from mountlab_dev import evidence, reference
 
-MAKERS: tuple[Callable[[], dict[str, str]], ...] = (reference.pages,)
+MAKERS: tuple[Callable[[], dict[str, str]], ...] = (reference.pages, evidence.pages)
 """Each returns built pages: path below docs/ to Markdown."""
 
 
