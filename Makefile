@@ -110,7 +110,7 @@ bench-gate: env ## is a cheap subject 25 % slower than at the last recorded comm
 calibrate: env ## simulate how often the statistics are right, and keep the tables in docs/data: about twenty minutes
 	@$(PY) -m mountlab_dev calibrate $(ARGS)
 
-docs: env ## make docs/reference again from the code
+docs: env ## the documentation as a site with search, in docs/_build/html: about two minutes, less again [ARGS=--unexecuted]
 	@$(PY) -m mountlab_dev docs $(ARGS)
 
 check: env lint ## linters, types, the fast tests, and those of the repository itself: before every commit

@@ -27,8 +27,8 @@ def parser(_: Sequence[str] = ()) -> argparse.ArgumentParser:
     gate = verb(verbs, "bench-gate", _bench_gate, "whether this commit is slower than the last recorded one")
     gate.add_argument("--against", default="", metavar="COMMIT", help="another than the last of docs/what-it-costs.csv")
     gate.add_argument("--only", action="append", default=[], metavar="SUBJECT", help="measure only this (repeatable)")
-    docs = verb(verbs, "docs", _docs, "make docs/reference again from the code")
-    docs.add_argument("--check", action="store_true", help="only say which pages differ; exit code 1 where any does")
+    docs = verb(verbs, "docs", _docs, "the documentation as a site: docs/_build/html/index.html")
+    docs.add_argument("--unexecuted", action="store_true", help="show notebooks without outputs: a minute less")
     audit = verb(verbs, "audit", _audit, "known vulnerabilities of the libraries; secrets and permissions of the tree")
     audit.add_argument("--database", type=Path, help="an export of OSV for PyPI (all.zip), in the place of its service")
     audit.add_argument("--offline", action="store_true", help="ask no service")
@@ -94,20 +94,13 @@ def _calibrate(arguments: Arguments) -> int:
 
 
 def _docs(arguments: Arguments) -> int:
-    from mountlab.results import store
+    from mountlab_dev.site.build import OUTPUT, build
+    from mountlab_dev.site.notebooks import PARAMETERS
 
-    from mountlab_dev.site import pages
-
-    made = {name: text for name, text in pages().items() if name.startswith("reference/")}
-    directory = disk.ROOT / "docs"
-    kept = {f"reference/{path.name}": path.read_text() for path in (directory / "reference").glob("*.md")}
-    changed = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
-    if not arguments.check:
-        store.write_files(directory, {name: made[name].encode() for name in changed if name in made})
-    for name in changed:
-        state = "differs" if arguments.check else "written" if name in made else "NO LONGER MADE: remove it"
-        print(f"{state}: {disk.path_text(directory / name)}")
-    return 1 if arguments.check and changed else 0
+    code = build(execute=() if arguments.unexecuted else PARAMETERS)
+    if not code:
+        print(f"written: {disk.path_text(OUTPUT / 'html' / 'index.html')}")
+    return code
 
 
 def _audit(arguments: Arguments) -> int:

@@ -1,4 +1,4 @@
-"""The reference in docs/ is that of this code, and says what is so."""
+"""The reference leaves nothing out, and says what is so."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import get_args
 import mountlab
 import pandas as pd
 import pytest
+from built_pages import built_pages
 from mountlab.__main__ import INTERRUPTED, PIPE_CLOSED
 from mountlab.analysis import gate
 from mountlab.batch.batch_file import BatchFile, GroupFile
@@ -38,14 +39,11 @@ from mountlab.sweep.sweep_file import SweepFile
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.tools import TOOLS
 from mountlab_dev import glossary
-from mountlab_dev.__main__ import main
-from mountlab_dev.reference import pages
 from mountlab_dev.reference.files import kind
 from mountlab_dev.reference.names import members, signature
 from pydantic import BaseModel
 from rows import every_row
 
-REFERENCE = disk.ROOT / "docs" / "reference"
 DATA = Path(__file__).parents[1] / "data"
 MODELS: list[type[BaseModel]] = [
     SweepFile, DesignFile, UntilFile, CapacityFile, FilesystemFile, BoxFile, ImportFile, ImportedFilesystem,
@@ -68,34 +66,8 @@ NOT_IN_LOGS: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    return {name.removeprefix("reference/"): text for name, text in pages().items()}
-
-
-@pytest.mark.slow
-def test_the_pages_are_of_this_code(made: dict[str, str]) -> None:
-    kept = {path.name: path.read_text() for path in REFERENCE.glob("*.md")}
-    stale = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
-    assert not stale, "run `make docs`"
-
-
-@pytest.mark.slow
-def test_the_verb_says_which_pages_differ_and_writes_them(
-    made: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = tmp_path / "docs" / "reference"
-    shutil.copytree(REFERENCE, directory)
-    found = tables.columns()
-    monkeypatch.setattr(tables, "columns", lambda: found)
-    monkeypatch.setattr(disk, "ROOT", tmp_path)
-    (directory / "tools.md").write_text("stale")
-    assert main(["docs", "--check"]) == 1
-    assert re.fullmatch(r"differs: \S*docs/reference/tools\.md\n", capsys.readouterr().out)
-    assert (directory / "tools.md").read_text() == "stale"
-    assert main(["docs"]) == 0
-    assert (directory / "tools.md").read_text() == made["tools.md"]
-    capsys.readouterr()
-    assert main(["docs", "--check"]) == 0
-    assert capsys.readouterr().out == ""
+    begin = "docs/reference/"
+    return {name.removeprefix(begin): text for name, text in built_pages().items() if name.startswith(begin)}
 
 
 def test_no_page_names_a_path_of_the_machine_it_was_made_on(made: dict[str, str]) -> None:

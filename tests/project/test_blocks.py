@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from built_pages import built_pages
 from mountlab.core import disk
 from mountlab.report.terminal import answer_text
 from mountlab.results import store
@@ -135,12 +136,8 @@ def test_the_tables_name_blocks_and_tests_that_exist() -> None:
         assert in_file_or_folder(place, words), f"{place} does not see {key}"
 
 
-def test_blocks_of_the_reference_are_signatures() -> None:
-    """tests/dev/test_reference.py compares each with its function."""
-    for page in sorted((DOCS / "reference").glob("*.md")):
-        found = list(blocks_of(page.name, page.read_text()))
-        assert not found or page.name == "python.md"
-        assert all(block.language == "python" and block.text.count("\n") == 1 for block in found)
+def test_no_built_page_has_a_block() -> None:
+    assert not [page for page, text in built_pages().items() if list(blocks_of(page, text))]
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from built_pages import built_pages
 from mountlab import cli
 from mountlab.batch.batch_file import BatchFile, GroupFile, parse_batch
 from mountlab.core import disk
@@ -33,20 +36,13 @@ from rows import every_row
 ROOT = disk.ROOT
 DOCS = ROOT / "docs"
 WRITTEN = [
-    ROOT / "README.md",
-    ROOT / "METHODS.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "ARCHITECTURE.md",
-    ROOT / "CONTRIBUTING.md",
-    ROOT / "SECURITY.md",
+    *sorted(ROOT.glob("*.md")),
     *sorted(DOCS.glob("*.md")),
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
-BUILT = {DOCS / name: text for name, text in evidence.pages().items()}
-"""Pages that are not in git, and their text."""
-ALL = [*WRITTEN, *sorted((DOCS / "reference").glob("*.md")), *BUILT]
-each_page = every_row("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
-each_written = every_row("page", [*WRITTEN, *BUILT], ids=lambda page: str(page.relative_to(ROOT)))
+EVIDENCE = {DOCS / name: text for name, text in evidence.pages().items()}
+"""Pages that are built from words that people wrote and from data."""
+each_written = every_row("page", [*WRITTEN, *EVIDENCE], ids=lambda page: str(page.relative_to(ROOT)))
 SAFETY = (DOCS / "safety.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -55,51 +51,67 @@ FILE = re.compile(r"^`([\w./-]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | r
 
 def text_of(page: Path) -> str:
     """The text of a page, also of one that is built."""
-    return BUILT[page] if page in BUILT else page.read_text()
-
-
-def is_there(path: Path) -> bool:
-    """Whether a page, a file or a folder exists, or is built."""
-    return path.exists() or any(path in (page, page.parent) for page in BUILT)
+    return EVIDENCE[page] if page in EVIDENCE else page.read_text()
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def anchors(page: Path) -> set[str]:
+@cache
+def pages() -> dict[str, str]:
+    """Every page of the documentation, written and built: path in the repository to Markdown."""
+    return {**{page.relative_to(ROOT).as_posix(): page.read_text() for page in WRITTEN}, **built_pages()}
+
+
+def is_there(name: str) -> bool:
+    """Whether a page, a file or a folder exists, or is built."""
+    return (ROOT / name).exists() or any(name in (page, posixpath.dirname(page)) for page in built_pages())
+
+
+@cache
+def anchors(page: str) -> frozenset[str]:
     """The anchors of the headings of a page, as forges make them."""
     found: set[str] = set()
-    for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", text_of(page)), re.MULTILINE):
+    for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", pages()[page]), re.MULTILINE):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
         slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
         numbered = (slug if not number else f"{slug}-{number}" for number in range(100))
         found.add(next(each for each in numbered if each not in found))
-    return found
+    return frozenset(found)
 
 
-@each_page
-def test_every_link_and_anchor_leads_somewhere(page: Path) -> None:
-    broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", text_of(page))):
-        if "://" in target:
-            continue
-        name, _, anchor = target.partition("#")
-        there = (page.parent / name).resolve() if name else page
-        if not is_there(there) or (anchor and anchor not in anchors(there)):
-            broken.append(target)
-    assert not broken
+def targets(page: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each link that a page has into the repository: as it is written, the path that it leads to, the anchor."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", pages()[page])):
+        if "://" not in target:
+            name, _, anchor = target.partition("#")
+            yield target, posixpath.normpath(posixpath.join(posixpath.dirname(page), name)) if name else page, anchor
 
 
-@every_row("page", [page for page in ALL if page.is_relative_to(DOCS)], ids=lambda page: page.name)
-def test_every_page_is_reached_from_the_index(page: Path) -> None:
-    reached, todo = set(), [DOCS / "README.md"]
+@every_row("page", [*(page.relative_to(ROOT).as_posix() for page in WRITTEN), "built"])
+def test_every_link_and_anchor_leads_somewhere(page: str) -> None:
+    for source in built_pages() if page == "built" else [page]:
+        broken = [
+            target
+            for target, name, anchor in targets(source)
+            if not is_there(name) or (anchor and anchor not in anchors(name))
+        ]
+        assert not broken, source
+
+
+def test_the_readme_leads_to_nothing_that_is_not_in_git() -> None:
+    assert not [target for target, name, _ in targets("README.md") if name in built_pages()]
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    reached: set[str] = set()
+    todo = ["docs/README.md"]
     while todo:
         one = todo.pop()
-        if one not in reached and one.is_relative_to(DOCS):
+        if one not in reached and one.startswith("docs/") and one in pages():
             reached.add(one)
-            names = re.findall(r"\]\(([^)#\s]+\.md)", text_of(one))
-            todo += [(one.parent / name).resolve() for name in names if "://" not in name]
-    assert page in reached
+            todo += [name for _, name, _ in targets(one)]
+    assert {name for name in pages() if name.startswith("docs/")} == reached
 
 
 # --- length -----------------------------------------------------------------------------------------------------------
@@ -290,7 +302,7 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
     shown = {name for name, _ in FILE.findall(text_of(page))}
     named = {word for word in words_in_code(page) if word.startswith(FOLDERS) and re.fullmatch(r"[\w./-]+", word)}
     named = {word.partition("::")[0] for word in named} - shown - OF_THE_READER
-    assert not sorted(name for name in named if not is_there(ROOT / name))
+    assert not sorted(name for name in named if not is_there(name.rstrip("/")))
 
 
 @each_written
@@ -326,7 +338,7 @@ def test_every_word_with_an_underscore_is_known_to_the_code() -> None:
     )
     dead = {
         f"{page.relative_to(ROOT)}: {word}"
-        for page in (*WRITTEN, *BUILT)
+        for page in (*WRITTEN, *EVIDENCE)
         for word in words_in_code(page)
         if re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word) and word not in source
     }
@@ -336,7 +348,7 @@ def test_every_word_with_an_underscore_is_known_to_the_code() -> None:
 @every_row("page", [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))], ids=lambda p: p.name)
 def test_every_caveat_and_metric_that_is_named_exists(page: Path) -> None:
     """In tables and prose of the docs: a code of two words with a dash, or a metric."""
-    known = (DOCS / "reference" / "caveats.md").read_text()
+    known = built_pages()["docs/reference/caveats.md"]
     spoken = {word for word in words_in_code(page) if re.fullmatch(r"[a-z]+(-[a-z]+)+", word)}
     made_here = {"in-a-burst", "few-files", "time-per-file", "mountlab-untar"}
     assert not sorted(word for word in spoken - made_here if f"`{word}`" not in known)

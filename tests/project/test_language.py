@@ -27,7 +27,7 @@ def files(place: str) -> Iterator[Path]:
     """The files of a place that are read by people."""
     path = disk.ROOT / place
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
-        if (file.suffix in READERS or file == path) and "__pycache__" not in file.parts:
+        if (file.suffix in READERS or file == path) and not {"__pycache__", "_build"} & {*file.parts}:
             yield file
 
 

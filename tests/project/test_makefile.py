@@ -103,7 +103,7 @@ SWEEP, RUN = "my sweeps/a.yml", "results/my run"
         (["bench", "ARGS=--repeats 3"], {"repeats": 3}),
         (["bench-gate", "ARGS=--only logs --against HEAD~3"], {"only": ["logs"], "against": "HEAD~3"}),
         (["calibrate"], {"short": False}),
-        (["docs"], {"check": False}),
+        (["docs", "ARGS=--unexecuted"], {"unexecuted": True}),
         (["needs"], {"all": True}),
         (["dist", "TAG=v0.1.0"], {"tag": "v0.1.0"}),
     ],

@@ -73,7 +73,7 @@ def _faults_of(row: Measurement, own: Mapping[str, Metric]) -> Iterator[Fault]:
             return
     if row.metric in _OF_MOUNTLAB or not (row.metric in own or row.metric in METRICS):
         near = did_you_mean(row.metric, (*METRICS, *own))
-        allowed = near or "a metric of docs/reference/metrics.md, or of own_metrics()"
+        allowed = near or "a metric of the documentation's page Metrics, or of own_metrics()"
         yield f"a metric that is not one of a tool: {row.metric}", repr(row.metric), allowed, FigureError
         return
     unit = own[row.metric].unit if row.metric in own else METRICS[row.metric]

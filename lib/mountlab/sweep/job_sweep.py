@@ -24,14 +24,14 @@ box: local
 # The file system that the others are compared with.
 baseline: ordered
 
-# What is measured: change these. docs/reference/filesystems.md has all types. The jobs need {space} MiB on each.
+# What is measured: change these. The page File systems has all types. The jobs need {space} MiB on each.
 filesystems:
   ordered: {{type: ext4, image: {image}MiB, options: [data=ordered]}}   # on a loop image that Mountlab makes
   writeback: {{type: ext4, image: {image}MiB, options: [data=writeback]}}
   # xfs: {{type: xfs, image: {image}MiB}}
   # home: {{type: dir, path: /home/me}}                     # a directory that exists; needs no root
 
-# What is run on each. docs/reference/tools.md has the options beside `jobs`.
+# What is run on each. The page Tools of the documentation has the options beside `jobs`.
 workloads:
   jobs:
     tool: fio

@@ -99,7 +99,7 @@ def _check_plugin(tool: Tool, workload: Workload, entry: plugins.Entry) -> None:
             raise entry.unusable("own_metrics()", f"{name!r} in {metric.unit!r}", allowed)
     main = tool.main_metrics(workload)
     if not main or not {*main} <= {*METRICS, *workload.own_metrics}:
-        allowed = "one or more of docs/reference/metrics.md and of own_metrics()"
+        allowed = "one or more of the documentation's page Metrics and of own_metrics()"
         raise entry.unusable("main_metrics()", repr(main), allowed)
 
 

@@ -64,14 +64,19 @@ def _name(name: str, what: object) -> str:
     if inspect.ismodule(what):
         return _module(name, what)
     if inspect.isclass(what):
-        return _value(name, what)
-    return f"## {name}\n\n```python\n{name}{signature(what)}\n```\n\n{prose(inspect.getdoc(what))}"
+        return _value(name, what, declared=_declared("class", name))
+    return f"## {name}\n\n{_declared('function', name + signature(what))}{prose(inspect.getdoc(what))}"
 
 
-def _value(name: str, what: type[Any], *, heading: str = "##") -> str:
+def _declared(kind: str, text: str) -> str:
+    """Return a name as an object of Sphinx, which lists it in objects.inv: the sites of plug-ins can link to it."""
+    return f":::{{py:{kind}}} mountlab.{text}\n:::\n\n"
+
+
+def _value(name: str, what: type[Any], *, heading: str = "##", declared: str = "") -> str:
     rows = members(what)
     listed = f"\n\n{table(('Name', 'Meaning'), rows)}" if rows else ""
-    return f"{heading} {name}\n\n{prose(inspect.getdoc(what))}{listed}"
+    return f"{heading} {name}\n\n{declared}{prose(inspect.getdoc(what))}{listed}"
 
 
 def _module(name: str, module: ModuleType) -> str:
