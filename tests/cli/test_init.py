@@ -335,11 +335,17 @@ def test_make_builds_the_environment_once_from_both_locks(study: Path) -> None:
         return (study / "calls").read_text().splitlines()
 
     pip = "-m pip install --quiet --disable-pip-version-check --no-deps"
-    build = [f"{pip} --require-hashes -r requirements.lock", f"{pip} --force-reinstall -r mountlab.lock"]
-    assert made("plan", "SWEEP=mine")[-4:] == ["-m venv --clear .venv", *build, "-m mountlab plan mine"]
+    kernel = "-m ipykernel install --sys-prefix --frozen_modules --name python3 --display-name "
+    assert kernel in (ROOT / "lib/env.sh").read_text()
+    build = [
+        f"{pip} --require-hashes -r requirements.lock",
+        f"{pip} --force-reinstall -r mountlab.lock",
+        f"{kernel}Mountlab (.venv)",
+    ]
+    assert made("plan", "SWEEP=mine")[-5:] == ["-m venv --clear .venv", *build, "-m mountlab plan mine"]
     assert made("demo") == ["-m mountlab demo"]
     (study / "mountlab.lock").touch()
-    assert made("env")[-2:] == build
+    assert made("env")[-3:] == build
     command = ["git", "config", "--local", "filter.nbstripout.clean"]
     stripping = subprocess.run(command, cwd=study, capture_output=True, text=True, check=True).stdout
     assert stripping.startswith(
