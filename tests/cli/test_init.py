@@ -275,10 +275,10 @@ def test_an_entry_stays_where_one_that_stays_needs_it(direct: set[str], kept: st
 
 def test_conda_has_what_runs_and_takes_mountlab_from_its_lock() -> None:
     shipped = (ROOT / "environment.yml").read_text()
-    made = yaml.safe_load(runtime_environment(shipped, "study"))
+    made = yaml.safe_load(runtime_environment(shipped, {"pandas", "detect-secrets"}, "study"))
     listed = yaml.safe_load(shipped)
     assert (made["name"], made["channels"]) == ("study", listed["channels"])
-    assert made["dependencies"][-1] == {"pip": ["-r mountlab.lock"]}
+    assert made["dependencies"][-1] == {"pip": ["detect-secrets>=1.5", "-r mountlab.lock"]}
     assert {"pandas>=3.0", "pip"} < set(made["dependencies"][:-1]) < {str(entry) for entry in listed["dependencies"]}
     assert not [entry for entry in made["dependencies"] if str(entry).startswith(("pytest", "hatchling"))]
 

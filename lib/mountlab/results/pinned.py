@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,7 +87,7 @@ def _sha256(archive_info: Mapping[str, Any]) -> str:
     return str((archive_info.get("hashes") or {}).get("sha256") or old)
 
 
-def runtime_lock(lock: str, direct: Iterable[str], version: str) -> str:
+def runtime_lock(lock: str, direct: Collection[str], version: str) -> str:
     """Return the entries of a lock that these packages need, with their hashes: what only tests need is left out."""
     entries = [(_name(entry), _needed_by(entry), entry) for entry in _ENTRY.split(lock)[1:]]
     kept = set(direct)
@@ -106,9 +106,13 @@ def _needed_by(entry: str) -> set[str]:
     return {words.split("[")[0] for words in re.findall(r"^ +#(?: via|  ) +(\S+)$", entry, re.MULTILINE)}
 
 
-def runtime_environment(shipped: str, name: str) -> str:
-    """Return the list for conda without what builds and tests Mountlab, which is taken by the line of mountlab.lock."""
+def runtime_environment(shipped: str, direct: Collection[str], name: str) -> str:
+    """Return the list for conda without what only builds and tests Mountlab. `direct`: the packages that it needs
+    itself, of which pip brings those that conda-forge lacks."""
     first, *sections = re.split(r"^(?=  # to )", shipped.partition("channels:\n")[2], flags=re.MULTILINE)
     rows = first + "".join(rows for rows in sections if not rows.startswith(("  # to build", "  # to test")))
+    listed = re.findall(r"^      - (\w.*)$", shipped, re.MULTILINE)
+    by_pip = [row for row in listed if re.split("[<>=]", row)[0] in direct]
     head = "# For conda, mamba and Binder; `make env` takes the tested versions of requirements.lock.\n"
-    return f"{head}name: {name}\nchannels:\n{rows}  - pip:\n      - -r mountlab.lock\n"
+    pip = "".join(f"      - {row}\n" for row in (*by_pip, "-r mountlab.lock"))
+    return f"{head}name: {name}\nchannels:\n{rows}  - pip:\n{pip}"

@@ -74,9 +74,9 @@ def _check(place: Path, given: str) -> None:
 
 def _files(name: str, current: Pin) -> dict[str, bytes]:
     """Return the files of a workspace, whose directory has this name, by their paths in it."""
-    version, needs = metadata.version("mountlab"), metadata.requires("mountlab") or []
-    lock = runtime_lock((SHIPPED / "requirements.lock").read_text(), _runtime_names(needs), version)
-    environment = runtime_environment((SHIPPED / "environment.yml").read_text(), re.sub(r"[^\w.-]+", "-", name))
+    direct = _runtime_names(metadata.requires("mountlab") or [])
+    lock = runtime_lock((SHIPPED / "requirements.lock").read_text(), direct, metadata.version("mountlab"))
+    environment = runtime_environment((SHIPPED / "environment.yml").read_text(), direct, re.sub(r"[^\w.-]+", "-", name))
     templates = files("mountlab.results") / "new_workspace"
     texts = {path: (templates / file).read_text() for file, path in _TEMPLATES.items()} | {
         f"params/sweeps/{SWEEP}.yml": new_sweep(SWEEP),
