@@ -107,8 +107,8 @@ def _needed_by(entry: str) -> set[str]:
 
 
 def runtime_environment(shipped: str, direct: Collection[str], name: str) -> str:
-    """Return the list for conda without what only builds and tests Mountlab. `direct`: the packages that it needs
-    itself, of which pip brings those that conda-forge lacks."""
+    """Return the list for conda without what only builds and tests Mountlab. `direct`: what Mountlab itself needs:
+    pip brings what conda-forge lacks."""
     first, *sections = re.split(r"^(?=  # to )", shipped.partition("channels:\n")[2], flags=re.MULTILINE)
     rows = first + "".join(rows for rows in sections if not rows.startswith(("  # to build", "  # to test")))
     listed = re.findall(r"^      - (\w.*)$", shipped, re.MULTILINE)
