@@ -13,7 +13,7 @@ SCRIPTS := .ci/run lib/env.sh
 FRAGMENTS := $(shell find lib/mountlab lib/mountlab_dev -name '*.sh')
 # As many as the tests were timed with; each worker has a box of its own (tests/support/workers.py). Tests on the box mostly wait.
 # Those of a file run one after another in one worker (tests/conftest.py).
-check fuzz: WORKERS := 2
+check fuzz coverage: WORKERS := 2
 test test-all: WORKERS := 4
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --quiet
 # Tests of the repository itself (documents, Makefile, reference) belong to `make check`, slow ones too.
@@ -35,7 +35,7 @@ EXAMPLE_PAIR := A=tour B=latest
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench bench-gate calibrate \
-	check needs test test-all fuzz soak audit lint style lock docs dist upload clean-env
+	check needs test test-all fuzz soak coverage audit lint style lock docs dist upload clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -135,6 +135,9 @@ fuzz: env ## the parsers on damaged logs, a hundred times as often as in `make t
 
 soak: env ## [PART=kill9|why_causes|capacity_live|...]: break it on purpose, hundreds of times, and put the tables into docs: about 80 minutes
 	@$(PY) -m pytest --quiet -m soak -o faulthandler_timeout=0 $(if $(PART),$(or $(wildcard tests/live/test_$(PART).py),tests/faults/test_$(PART).py),tests/faults $(SOAKED)) $(ARGS)
+
+coverage: env ## lines and branches of lib/mountlab that the fast tests run: a table, and pages in htmlcov/
+	@$(PYTEST) -m "not (slow or box or browser or long or repository)" --ignore=tests/live --ignore=tests/browser --cov --cov-report=term:skip-covered --cov-report=html $(ARGS)
 
 audit: env lint ## known vulnerabilities of the libraries, unsafe calls, secrets, permissions [ARGS="--offline"]
 	@$(PY) -m mountlab_dev audit $(ARGS)

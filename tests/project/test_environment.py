@@ -66,6 +66,7 @@ NOT_IMPORTED = {
     "pandas-stubs": "types for mypy",
     "types-pyyaml": "types for mypy",
     "types-tqdm": "types for mypy",
+    "pytest-cov": "make coverage",
     "pytest-xdist": "pytest -n",
 }
 """Direct dependencies that no source file imports, and what they are for."""

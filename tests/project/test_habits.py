@@ -57,7 +57,7 @@ def test_each_workflow_runs_the_targets_of_its_purpose() -> None:
     assert {name: runs(name) for name in sorted(WORKFLOWS)} == {
         "ci": ["make check", ".ci/run"],
         "docs": ["make docs"],
-        "nightly": ["make needs", "make test-all"],
+        "nightly": ["make needs", "make test-all", "make coverage"],
         "release": ["make dist", "make upload"],
     }
     assert all(is_a_target(command) for name in WORKFLOWS for command in runs(name))
