@@ -265,8 +265,8 @@ def test_security_says_where_to_report_and_what_counts() -> None:
     assert headings == ["Report a vulnerability", "What counts", "Supported versions"]
     assert "Report it in private" in text
     assert not re.search(r"\S@\S|://", text), "an address that does not exist yet"
-    for page in ("CONTRIBUTING.md", "docs/README.md"):
-        assert "SECURITY.md)" in (ROOT / page).read_text()
+    for page in ("CONTRIBUTING.md", ".github/ISSUE_TEMPLATE/box-fails.yml"):
+        assert "SECURITY.md" in (ROOT / page).read_text()
 
 
 def test_the_release_is_one_page_and_its_commands_are_targets() -> None:
