@@ -40,7 +40,7 @@ ON_CONDA_FORGE = {
 """Where conda-forge has another name (there, `playwright` is the Node.js package, and - and _ are not the same)."""
 NOT_ON_CONDA_FORGE = {"axe-playwright-python", "roc-validator", "detect-secrets"}
 """No feedstock has these names, or none was found: pip brings them."""
-FEEDSTOCKS_CHECKED = ("2026-11-30", "ed7e81fe")
+FEEDSTOCKS_CHECKED = ("2026-11-30", "63cb388f")
 """When every name was last looked up among conda-forge's feedstocks, and a digest of the names that were: a name that
 is added later has to be looked up, too."""
 
