@@ -252,7 +252,7 @@ def test_several_boxes_or_a_scheduler_need_the_extra_fleet(
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(MissingExtra) as raised:
         run(["local"] if more else ["r1", "r2"], Fake(answering()), **more)
-    text = "work on several boxes at the same time needs dask\n  got:     not installed\n"
+    text = "work on several boxes at the same time needs a library that is not installed\n  got:     no dask\n"
     assert str(raised.value) == f"{text}  next:    pip install 'mountlab[fleet]'"
     assert BatchDirectory(next(results_dir.glob("batch-*"))).outcomes == {}
 

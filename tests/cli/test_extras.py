@@ -17,14 +17,14 @@ from rows import every_row
 
 TOUR = Path(__file__).parents[2] / "results" / "tour"
 COMMANDS = {
-    "lab": ("lab", "mountlab lab needs jupyterlab and ipywidgets"),
-    "catalog": ("catalog DIR", "the catalog of runs needs duckdb"),
-    "catalog by query": ("query runs --results DIR", "the catalog of runs needs duckdb"),
-    "catalog by history": ("history --results DIR", "the catalog of runs needs duckdb"),
-    "publish": ("publish RUN --to DIR", "a bundle needs rocrate and detect_secrets"),
-    "excel": ("export RUN --format xlsx --output DIR", "a workbook needs openpyxl"),
+    "lab": ("lab", "mountlab lab", "no jupyterlab, no ipywidgets"),
+    "catalog": ("catalog DIR", "the catalog of runs", "no duckdb"),
+    "catalog by query": ("query runs --results DIR", "the catalog of runs", "no duckdb"),
+    "catalog by history": ("history --results DIR", "the catalog of runs", "no duckdb"),
+    "publish": ("publish RUN --to DIR", "a bundle", "no rocrate, no detect_secrets"),
+    "excel": ("export RUN --format xlsx --output DIR", "a workbook", "no openpyxl"),
 }
-"""Extra to a command and what it says; tests/batch/test_batch_many.py has that of `fleet`."""
+"""Extra to a command, what needs it, and what is missing; tests/batch/test_batch_many.py has that of `fleet`."""
 
 
 def hide(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,8 +42,8 @@ def test_only_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     with pytest.raises(MissingExtra) as raised:
         need("lab", "this test")
-    text = "this test needs ipywidgets\n  got:     not installed\n  next:    pip install 'mountlab[lab]'"
-    assert str(raised.value) == text
+    text = "this test needs a library that is not installed\n  got:     no ipywidgets\n"
+    assert str(raised.value) == f"{text}  next:    pip install 'mountlab[lab]'"
 
 
 def test_versions_leave_out_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,14 +56,15 @@ def test_versions_leave_out_what_is_not_installed(monkeypatch: pytest.MonkeyPatc
 def test_command_names_the_extra(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command, text = COMMANDS[name]
+    command, what, missing = COMMANDS[name]
     extra = name.partition(" ")[0]
     hide(extra, monkeypatch)
     places = {"RUN": str(TOUR), "DIR": str(tmp_path)}
     assert main([places.get(word, word) for word in command.split()]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"error: {text}\n  got:     not installed\n  next:    pip install 'mountlab[{extra}]'\n"
+    text = f"error: {what} needs a library that is not installed\n  got:     {missing}\n"
+    assert err == f"{text}  next:    pip install 'mountlab[{extra}]'\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -257,7 +257,7 @@ def test_the_lock_has_what_runs_with_its_hashes_and_nothing_that_only_tests(stud
     entries = re.findall(r"^[A-Za-z].*\n(?:    .*\n)+", text, re.MULTILINE)
     assert all(entry in whole and "--hash=sha256:" in entry for entry in entries)
     names = {entry.partition("==")[0] for entry in entries}
-    assert {"pandas", "numpy", "jupyterlab", "tornado", "nbstripout"} <= names
+    assert {"pandas", "numpy", "jupyterlab", "tornado", "duckdb", "nbstripout"} <= names
     assert not {"pytest", "ruff", "uv", "hatchling", "playwright", "rdflib", "mountlab"} & names
 
 

@@ -115,8 +115,8 @@ def test_without_duckdb_nothing_is_known_and_that_is_said(results: Path, monkeyp
     monkeypatch.setitem(sys.modules, "duckdb", None)
     said: list[str] = []
     assert runs_differ(runs, say=said.append).measured == {}
-    install = "pip install 'mountlab[catalog]'"
-    assert said == [f"earlier runs are not read: the catalog of runs needs duckdb: not installed; {install}"]
+    why = "the catalog of runs needs a library that is not installed: no duckdb"
+    assert said == [f"earlier runs are not read: {why}; pip install 'mountlab[catalog]'"]
 
 
 def test_a_run_that_lies_elsewhere_has_no_earlier_runs(tmp_path: Path, results: Path) -> None:

@@ -26,5 +26,8 @@ def need(extra: str, what: str) -> None:
     """Raise MissingExtra where a module of an extra is not installed. `what`: that which needs it."""
     missing = [module for module in EXTRAS[extra] if not installed(module)]
     if missing:
-        command = f"pip install 'mountlab[{extra}]'"
-        raise MissingExtra(f"{what} needs {' and '.join(missing)}", got="not installed", next_step=command)
+        raise MissingExtra(
+            f"{what} needs a library that is not installed",
+            got=", ".join(f"no {module}" for module in missing),
+            next_step=f"pip install 'mountlab[{extra}]'",
+        )

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError, StoreError
+from mountlab.core.extras import EXTRAS
 from mountlab.core.places import SHIPPED
 from mountlab.results import writer
 from mountlab.results.pinned import Pin, pin, runtime_environment, runtime_lock
@@ -91,9 +92,13 @@ def _files(name: str, current: Pin) -> dict[str, bytes]:
 
 
 def _runtime_names(needs: list[str]) -> set[str]:
-    """Return the packages that these requirements name, without those of the extra `test`."""
-    requirements = map(Requirement, needs)
-    return {canonicalize_name(each.name) for each in requirements if 'extra == "test"' not in str(each.marker)}
+    """Return the packages that these requirements name, without those of developers' extras."""
+    of_extra = re.compile(r'extra == "([^"]+)"')
+    return {
+        canonicalize_name(each.name)
+        for each in map(Requirement, needs)
+        if (extra := of_extra.search(str(each.marker))) is None or extra[1] in EXTRAS
+    }
 
 
 def installed_pin() -> Pin:
