@@ -35,7 +35,7 @@ EXAMPLE_PAIR := A=tour B=latest
 SWEEP_ARGS = "$(SWEEP)" $(if $(BOX),--box "$(BOX)") $(ARGS)
 
 .PHONY: help env demo plan run resume report index compare batch studies publish reproduce lab bench bench-gate calibrate \
-	check needs test test-all fuzz soak coverage audit lint style lock docs dist upload clean-env
+	check needs test test-install test-all fuzz soak coverage audit lint style lock docs dist upload clean-env
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -123,6 +123,11 @@ needs: env ## the programs of all tests, installed; fails where one is missing s
 test: env ## all that a change of the program can break, on real mounts; offers to install the programs that this needs
 	@$(PY) -m mountlab_dev needs
 	@$(PYTEST) -m "$(TESTED)" $(ARGS)
+
+# By itself, since it makes a small Debian and fetches all libraries: four minutes on a quiet machine.
+test-install: env ## from a wheel to a published bundle, on a Debian that has only Python: install, init, demo, a sweep, the lab
+	@$(PY) -m mountlab_dev needs
+	@$(PY) -m pytest --quiet tests/live/test_bare_root.py $(ARGS)
 
 # In one run, so that what they share (a sweep, a page, the virtual box) is made once.
 test-all: check ## both, and what repeats them: each mount option and file system in the guest, faults, hostile input, simulations

@@ -287,7 +287,7 @@ def test_conda_has_what_runs_and_takes_mountlab_from_its_lock() -> None:
 
 OF_THE_CLONE = {
     "studies", "bench", "bench-gate", "calibrate", "docs", "check", "test", "test-all", "fuzz", "soak", "audit", "lint",
-    "style", "lock", "dist", "needs", "upload",
+    "style", "lock", "coverage", "dist", "needs", "upload", "test-install",
 }  # fmt: skip
 """Targets for those who change Mountlab, or that need what only its clone has."""
 OTHERWISE = {"help", "env"}

@@ -43,8 +43,8 @@ def copied(name: str, root: Path, **parameters: str) -> Path:
 class Server:
     """A running JupyterLab."""
 
-    def __init__(self, root: Path, address: str, token: str) -> None:
-        self.root, self.address, self.token = root, address, token
+    def __init__(self, root: Path, address: str, token: str, kernel: str = "Mountlab (.venv)") -> None:
+        self.root, self.address, self.token, self.kernel = root, address, token, kernel
 
     def opened(self, page: Page, name: str) -> OpenNotebook:
         """A notebook below notebooks/, its kernel ready and its first cell selected.
@@ -57,7 +57,7 @@ class Server:
         else:
             page.set_default_timeout(CELL_S * 1000)
             page.goto(f"{self.address}/lab/tree/notebooks/{name}?token={self.token}&reset")
-        return OpenNotebook(page, name)
+        return OpenNotebook(page, name, self.kernel)
 
 
 @contextmanager
@@ -106,11 +106,11 @@ def _running(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> Mapp
 class OpenNotebook:
     """A notebook in the browser, worked with by keyboard."""
 
-    def __init__(self, page: Page, name: str) -> None:
-        self.page = page
+    def __init__(self, page: Page, name: str, kernel: str) -> None:
+        self.page, self.kernel = page, kernel
         tab = page.locator("#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current", has_text=name)
         self.panel = page.locator(f"[id='{tab.get_attribute('data-id')}']")
-        self.panel.locator(".jp-KernelName", has_text="(.venv)").wait_for()
+        self.panel.locator(".jp-KernelName", has_text=kernel).wait_for()
         self._wait_for_kernel()
         self.notebook = self.panel.locator(".jp-Notebook")
         self.cells = self.notebook.locator(".jp-Cell")
@@ -119,7 +119,8 @@ class OpenNotebook:
     def _wait_for_kernel(self) -> None:
         """Until it is there and idle, as the status bar says it: what is run before that is dropped."""
         self.page.wait_for_function(
-            "() => document.querySelector('#jp-main-statusbar')?.textContent.includes('(.venv) | Idle')",
+            "idle => document.querySelector('#jp-main-statusbar')?.textContent.includes(idle)",
+            arg=f"{self.kernel} | Idle",
             polling=POLL_MS,
         )
 

@@ -241,7 +241,7 @@ def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[
         f"--include={','.join(packages())}",
         "--dpkgopt=force-unsafe-io",
         *leave_out,
-        *(f"--aptopt={option}" for option in _apt_options()),
+        *(f"--aptopt={option}" for option in apt_options()),
         *(f"--customize-hook={hook}" for hook in hooks),
         suite(),
         str(archive),
@@ -328,7 +328,7 @@ def source_lines(targets: str) -> tuple[str, ...]:
     )
 
 
-def _apt_options() -> tuple[str, ...]:
+def apt_options() -> tuple[str, ...]:
     """Return how this machine's apt reaches its servers: proxies, certificates, time limits."""
     if here.find_program("apt-config") is None:
         return ()
