@@ -10,6 +10,7 @@ from pathlib import Path
 from mountlab.__main__ import main as run_verb
 from mountlab.cli.shared import Arguments, announce, ask, verb
 from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 
 
 def parser(_: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -41,7 +42,7 @@ def parser(_: Sequence[str] = ()) -> argparse.ArgumentParser:
     mutate = verb(verbs, "mutate", _mutate, "break the product in a few places, and see which tests notice")
     mutate.add_argument("--number", type=int, default=30, help="how many places, one of each room first")
     mutate.add_argument("--seed", type=int, default=19, help="other places with another")
-    mutate.add_argument("--tree", type=Path, default=disk.ROOT, help="another tree, whose last commit is judged")
+    mutate.add_argument("--tree", type=Path, default=SHIPPED, help="another tree, whose last commit is judged")
     mutate.add_argument("--workers", type=int, default=2, help="tests at a time")
     mutate.add_argument("--limit", type=int, default=600, metavar="SECONDS", help="what takes longer is caught")
     mutate.add_argument(
@@ -73,7 +74,7 @@ def _bench(arguments: Arguments) -> int:
 def _bench_gate(arguments: Arguments) -> int:
     from mountlab_dev.bench.gate import gate
 
-    return gate(disk.ROOT, against=arguments.against, only=arguments.only, say=lambda line: print(line, flush=True))
+    return gate(SHIPPED, against=arguments.against, only=arguments.only, say=lambda line: print(line, flush=True))
 
 
 def _calibrate(arguments: Arguments) -> int:
@@ -106,7 +107,7 @@ def _docs(arguments: Arguments) -> int:
 def _audit(arguments: Arguments) -> int:
     from mountlab_dev.audit import audit
 
-    outcomes = audit(disk.ROOT, database=arguments.database, offline=arguments.offline)
+    outcomes = audit(SHIPPED, database=arguments.database, offline=arguments.offline)
     for outcome in outcomes:
         print(outcome)
     return 1 if any(outcome.findings for outcome in outcomes) else 0
@@ -129,7 +130,7 @@ def _language(arguments: Arguments) -> int:
 def _tag(arguments: Arguments) -> int:
     from mountlab_dev.release import check_tag
 
-    check_tag(arguments.tag, disk.ROOT)
+    check_tag(arguments.tag, SHIPPED)
     return 0
 
 

@@ -24,9 +24,10 @@ from mountlab.analysis.example import good_trial
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.sweep_comparisons import comparisons
-from mountlab.core import chain, disk, run_ids
+from mountlab.core import chain, run_ids
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
+from mountlab.core.places import SHIPPED
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.core.units import GIB, KIB
 from mountlab.results import derived, records, stamp, store, tables
@@ -72,7 +73,7 @@ MILLION = Years()
 
 def write_years(results: Path, years: Years) -> None:
     """Make the run directories."""
-    facts = json.loads((disk.ROOT / "results" / "tour" / "run.json").read_text())["facts"]
+    facts = json.loads((SHIPPED / "results" / "tour" / "run.json").read_text())["facts"]
     for number in range(years.sweeps):
         one = _Sweep(number, years)
         for box in range(years.boxes):

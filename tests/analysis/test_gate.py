@@ -19,10 +19,11 @@ from mountlab import __main__
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, below
 from mountlab.analysis.gate import EXIT_CODES, Gate, Judged, judge
 from mountlab.analysis.same_cells import same_cell
-from mountlab.core import disk, errors
+from mountlab.core import errors
 from mountlab.core.errors import ParameterError, PlanError
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Cell, Filesystem, Workload
+from mountlab.core.places import SHIPPED
 from mountlab.report.sentences.gate import (
     advice,
     gate_json,
@@ -38,7 +39,7 @@ from mountlab.stats.looks import Looks
 from rows import every_row
 from synthetic_run import SyntheticRun, synthetic_run
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 LOOKS: tuple[Looks, ...] = ("any", "once")
 ALIKE = RunsDiffer(0.0)
 """For what is not about how much runs differ by themselves."""

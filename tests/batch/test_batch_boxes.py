@@ -21,6 +21,7 @@ from mountlab.batch.store import BatchDirectory, load_batch, read_view
 from mountlab.batch.view import Planned
 from mountlab.core import disk
 from mountlab.core.errors import BoxError, ParameterError, PlanError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.jupyter import api, comparing
 from mountlab.report import execute
 from mountlab.results import paths, store
@@ -31,7 +32,7 @@ from repetition import few_then_many
 from rows import every_row
 from synthetic_report import execute_here
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 SWEEP: dict[str, Any] = {
     "name": "s", "question": "Is it so?", "boxes": ["a", "b", "c"],
     "filesystems": {"tmpfs": {"type": "tmpfs", "size": "64MiB"}, "ramfs": {"type": "ramfs", "size": "64MiB"}},

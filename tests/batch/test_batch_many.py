@@ -20,8 +20,8 @@ from mountlab.batch.plan import Places, places
 from mountlab.batch.store import BatchDirectory, read_view
 from mountlab.batch.view import Planned
 from mountlab.batch.work import Session, located, session_of, unfit
-from mountlab.core import disk
 from mountlab.core.errors import InputError, KeepError, MissingExtra, SchedulerError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 
 NOW = "2026-11-20T10:00:00+00:00"
@@ -336,7 +336,7 @@ def test_who_sees_something_else_says_what(session: Session, boxes: Path) -> Non
 
 def test_paths_do_not_depend_on_the_directory_that_a_worker_is_in(tmp_path: Path, monkeypatch: Any) -> None:
     sweep = tmp_path / "x.yml"
-    sweep.write_text((disk.ROOT / "params" / "sweeps" / "tour.yml").read_text())
+    sweep.write_text((SHIPPED / "params" / "sweeps" / "tour.yml").read_text())
     monkeypatch.chdir(tmp_path)
     groups = {"g": {"sweep": ["x.yml", "tour", "params/sweeps/ramdisk.yml"]}}
     made = parse_batch({"title": "T", "groups": groups}, name="b", where="b.yml")

@@ -14,8 +14,8 @@ from chromium import needs_chromium
 from labpage import ERRORS, POLL_MS, WINDOW, OpenNotebook, Server, copied, jupyterlab
 from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
-from mountlab.core import disk
 from mountlab.core.model import Trial
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 from mountlab.results.info import read_info
 from mountlab.results.journal import read_journal
@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (root / "live.yml").write_text(yaml.safe_dump(SWEEP))
     copied("00_tour.ipynb", root)
     copied("10_run_sweep.ipynb", root, sweep_file=str(root / "live.yml"))
-    copied("70_explore.ipynb", root, run=str(disk.ROOT / "results" / "tour"))
+    copied("70_explore.ipynb", root, run=str(SHIPPED / "results" / "tour"))
     with jupyterlab(root, MOUNTLAB_RESULTS=str(root / "results")) as running:
         yield running
 

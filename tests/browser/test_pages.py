@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, opened, violations, window
 from facts import known
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.publish import bundle_view
 from mountlab.publish.bundle import Bundle, PublishedRun
 from mountlab.report import execute, html, index
@@ -34,7 +34,7 @@ LONG = "a-workload-whose-name-takes-sixty-characters-and-has-no-space"
 KINDS = ("report", "index", "two runs", "many runs", "bundle")
 SHOWN = ("report", "index")
 """Of every element of a page one; the others are `long`."""
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 
 
 # ── the pages ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,6 @@ import pytest
 from built_pages import site_of_this_code
 from chromium import WIDE, needs_chromium, violations, wait_for_first_frame, window
 from playwright.sync_api import Browser, expect
-from rows import every_row
 
 pytestmark = [pytest.mark.browser, needs_chromium, pytest.mark.xdist_group("site")]
 
@@ -35,8 +34,15 @@ def test_the_search_finds_pages_without_a_server(site: Path, browser: Browser) -
         assert page.url.startswith((site / "docs/reference/glossary.html").as_uri())
 
 
-@every_row("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        pytest.param(1280, "dark", marks=pytest.mark.long),
+        pytest.param(390, "light", marks=pytest.mark.long),
+    ],
+)
 def test_pages_are_accessible_fit_the_window_and_ask_no_network(
     width: int, scheme: str, site: Path, browser: Browser
 ) -> None:

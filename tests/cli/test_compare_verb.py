@@ -11,6 +11,7 @@ import pytest
 from copied_run import copied
 from mountlab import __main__
 from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.report import execute
 from mountlab.results import paths
 from mountlab.results.info import read_info
@@ -18,7 +19,7 @@ from pages import Page
 from synthetic_report import execute_here
 
 pytestmark = [pytest.mark.slow]
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab import __main__
 from mountlab.__main__ import main
-from mountlab.core import disk
 from mountlab.core.errors import InputError, MountlabWarning
+from mountlab.core.places import SHIPPED
 from mountlab.core.text import Guarded, drawn_on, one_line, plain_cell, visible
 from mountlab.results import store, tables
 from mountlab.results.info import read_info
@@ -39,7 +39,7 @@ from runner.test_progress import NOW, make
 FORGED = "error: everything is lost"
 STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u200b\x08"
 EVIL = f"{STEERING}\n{FORGED}"
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 FREE = ("facts", "versions", "published", "mountlab_version", "created_at", "finished_at", "git_commit")
 """Keys of run.json that hold any text; the others are held against rules, and are tested where these are."""
 FREE_BELOW = (("parameters", "question"), ("parameters", "expectation"), ("box", "host"), ("box", "become"))

@@ -10,10 +10,10 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.cli import parser
 from mountlab.cli.arguments import RUN, SWEEP, ArgumentKind
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 
-EARLIER = disk.ROOT / "tests" / "data" / "earlier_run"
+EARLIER = SHIPPED / "tests" / "data" / "earlier_run"
 TAKE_RUNS = {
     "report": ["report", "{}"],
     "resume": ["resume", "{}"],

@@ -14,10 +14,10 @@ from checks.test_checks import build, make
 from installed import Site, site
 from mountlab.__main__ import main
 from mountlab.checks import CHECKS, find_caveats, foresee
-from mountlab.core import disk
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabWarning, ParameterError, ParseError, PluginError
 from mountlab.core.model import Place, Workload
+from mountlab.core.places import SHIPPED
 from mountlab.filesystems import FAMILIES
 from mountlab.outcome.consequences import CellEnds, consequence_of
 from mountlab.outcome.judging import ScriptExit, judge
@@ -121,7 +121,7 @@ def test_nothing_of_a_plug_in_is_loaded_for_what_does_not_use_it(packages: Site)
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=disk.ROOT,
+        cwd=SHIPPED,
         env={"PYTHONPATH": str(packages.path)},
         capture_output=True,
         text=True,

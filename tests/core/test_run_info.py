@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from mountlab.core import disk
 from mountlab.core.model import CellStop
+from mountlab.core.places import SHIPPED
 from mountlab.core.run_info import Explanation, Extension, RunInfo
 
-FIRST: dict[str, Any] = json.loads((disk.ROOT / "tests" / "data" / "earlier_run" / "run.json").read_text())
+FIRST: dict[str, Any] = json.loads((SHIPPED / "tests" / "data" / "earlier_run" / "run.json").read_text())
 """Of schema 1: no chain, no plug-ins, no extensions."""
 LATER = {"at": "2026-11-22", "finished_at": "2026-11-21", "programs": {"perf": {"version": "6"}}}
 EXTENDED = {**LATER, "parameters": {"name": "tour", "design": {"repeats": 9}}, "only_new": True, "journal": {}}

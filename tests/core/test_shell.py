@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from mountlab.core.disk import ROOT
+from mountlab.core.places import SHIPPED
 from mountlab.core.shell import ROOMS, script_text
 
-FILES = {file.name: file for room in ROOMS for file in Path(ROOT, "lib/mountlab", room).glob("*.sh")}
+FILES = {file.name: file for room in ROOMS for file in Path(SHIPPED, "lib/mountlab", room).glob("*.sh")}
 FUNCTION = re.compile(r"^(?P<name>\w+)\(\) \{(?P<body>[^\n]*\}$|.*?^\}[^\n]*$)", re.MULTILINE | re.DOTALL)
 WORD_BEFORE = r"(?:do|then|else|elif|if|while|until|!)"
 COMMAND = rf"(?:^|[;&|{{)]|\b{WORD_BEFORE})[ \t]*(?:{WORD_BEFORE}[ \t]+)*(\w+)(?=[ \t\n;&|]|$)"
@@ -67,4 +67,4 @@ def test_a_program_has_every_function_that_it_calls(name: str) -> None:
 
 
 def test_no_two_scripts_have_the_same_name() -> None:
-    assert len(FILES) == sum(len(list(Path(ROOT, "lib/mountlab", room).glob("*.sh"))) for room in ROOMS)
+    assert len(FILES) == sum(len(list(Path(SHIPPED, "lib/mountlab", room).glob("*.sh"))) for room in ROOMS)

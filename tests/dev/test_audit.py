@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.core import disk
 from mountlab.core.errors import StoreError
+from mountlab.core.places import SHIPPED
 from mountlab_dev.__main__ import parser
 from mountlab_dev.audit import Outcome, audit
 from mountlab_dev.audit.look import SERVICE
@@ -61,13 +61,13 @@ def test_this_tree_has_no_secret_and_every_library_a_checksum(capsys: pytest.Cap
     advisories, *others = sorted(capsys.readouterr().out.splitlines())
     assert re.match(r"NOT LOOKED  advisories for \d+ libraries: --offline; ", advisories)
     assert [line for line in others if not line.startswith("ok ")] == []
-    assert len(pins((disk.ROOT / "requirements.lock").read_text())) > 100
+    assert len(pins((SHIPPED / "requirements.lock").read_text())) > 100
 
 
 def test_lints_for_unsafe_calls_are_on() -> None:
     """`make lint` runs them; an exception stands in pyproject.toml, or beside the line, with its reason."""
-    assert '"S", ' in (disk.ROOT / "pyproject.toml").read_text()
-    for file in (disk.ROOT / "lib").rglob("*.py"):
+    assert '"S", ' in (SHIPPED / "pyproject.toml").read_text()
+    for file in (SHIPPED / "lib").rglob("*.py"):
         for line in file.read_text().splitlines():
             assert "noqa: S" not in line or line.partition("noqa: S")[2].count("# ") == 1, f"no reason: {file}: {line}"
 

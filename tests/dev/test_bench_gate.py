@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from mountlab.core import disk
 from mountlab.core.errors import CommandError, ParameterError
+from mountlab.core.places import SHIPPED
 from mountlab_dev.bench import cheap, gate, record
 from mountlab_dev.bench.gate import Side, Subject, Turn
 from mountlab_dev.bench.record import Recording
@@ -52,7 +52,7 @@ def test_a_damaged_record_is_refused_with_its_line(text: str, where: str) -> Non
 
 
 def test_the_repositorys_record_is_read_and_names_subjects_that_there_are() -> None:
-    rows = record.read((disk.ROOT / record.FILE).read_text())
+    rows = record.read((SHIPPED / record.FILE).read_text())
     assert {(row.subject, row.in_times_of) for row in rows} >= {
         (name, subject.in_times_of) for name, subject in gate.SUBJECTS.items()
     }
@@ -263,7 +263,7 @@ def test_a_process_measures_the_library_of_its_tree_and_no_other(tmp_path: Path)
     (tmp_path / "example").mkdir()
     measure = gate.Processes(tmp_path / "example")
     (tmp_path / "now").mkdir()
-    (tmp_path / "now" / "lib").symlink_to(disk.ROOT / "lib")
+    (tmp_path / "now" / "lib").symlink_to(SHIPPED / "lib")
     assert measure(tmp_path / "now", "pandas_alone") > 0
     (tmp_path / "then" / "lib").mkdir(parents=True)
     with pytest.raises(CommandError, match="another library would be measured"):

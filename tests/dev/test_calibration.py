@@ -14,8 +14,8 @@ from data_files import kept_shares
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.checks.few import COVERED_BY_FEW, rests_on
-from mountlab.core import disk
 from mountlab.core.model import Measurement, Trial
+from mountlab.core.places import SHIPPED
 from mountlab.stats import compare, estimate, shape, simulated
 from mountlab_dev import evidence
 from mountlab_dev.__main__ import main
@@ -125,11 +125,6 @@ SAID = {
         "all at the margin, 10 figures, assumed: any fails",
         "5 %",
     ),
-    "three runs a side find twice the margin in 86 %": (
-        "gate-runs",
-        "three runs a side, one figure, twice the margin worse: it fails",
-        "1.7 %",
-    ),
     "20 % where runs correlate by 0.6": ("changes", "nothing changed, figures correlate by 0.6", "100 runs"),
 }
 """Words of METHODS.md, and the place of their figure in the tables."""
@@ -138,7 +133,7 @@ SAID = {
 @every_row(("words", "place"), SAID.items(), ids=SAID)
 def test_a_figure_that_methods_repeats_is_that_of_the_table(words: str, place: tuple[str, str, str]) -> None:
     name, row, column = place
-    assert words in " ".join((disk.ROOT / "METHODS.md").read_text().split())
+    assert words in " ".join((SHIPPED / "METHODS.md").read_text().split())
     figure = re.findall(r"(\d+(?:\.\d)?) %", words)[-1]
     decimals = len(figure.partition(".")[2])
     assert f"{100 * kept_shares(name)[row, column]:.{decimals}f}" == figure

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from data_files import kept_shares
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.stats.capacity import RateTrial, capacity
 from mountlab.stats.capacity_ratios import level_at_end
 from mountlab_dev.calibration import capacities as made
@@ -60,8 +60,8 @@ def test_equal_capacities_rarely_differ_and_unequal_ones_do() -> None:
 
 def test_methods_repeats_the_least_coverage() -> None:
     least = min(share for (row, column), share in TABLE.items() if row.endswith("search") and column == "covered")
-    words = " ".join((disk.ROOT / "METHODS.md").read_text().split())
-    assert f"intervals cover {100 * least:.1f} % or more" in words
+    words = " ".join((SHIPPED / "METHODS.md").read_text().split())
+    assert f"they cover {100 * least:.1f} % or more" in words
 
 
 @pytest.mark.slow

@@ -19,11 +19,11 @@ from mountlab.__main__ import INTERRUPTED, PIPE_CLOSED
 from mountlab.analysis import gate
 from mountlab.batch.batch_file import BatchFile, GroupFile
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
-from mountlab.core import disk
 from mountlab.core.errors import EXIT_CODES, MountlabError
 from mountlab.core.findings import Verdict
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import COLUMNS, Status
+from mountlab.core.places import SHIPPED
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.without_effect import RULES, UNDONE
 from mountlab.logs import FORMATS, read_log
@@ -71,7 +71,7 @@ def made() -> dict[str, str]:
 
 
 def test_no_page_names_a_path_of_the_machine_it_was_made_on(made: dict[str, str]) -> None:
-    assert not [name for name, text in made.items() if str(disk.ROOT) in text or "PosixPath" in text]
+    assert not [name for name, text in made.items() if str(SHIPPED) in text or "PosixPath" in text]
 
 
 # --- nothing is left out, nothing is unsaid ---------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_every_caveat_says_when_it_is_raised(made: dict[str, str]) -> None:
 
 
 def test_every_caveat_in_the_code_is_in_one_of_the_two_tables() -> None:
-    sources = [path.read_text() for path in (disk.ROOT / "lib" / "mountlab").rglob("*.py")]
+    sources = [path.read_text() for path in (SHIPPED / "lib" / "mountlab").rglob("*.py")]
     codes = {code for text in sources for code in re.findall(r'(?:Caveat\(\s*code=|of_run\(\s*)"([a-z-]+)"', text)}
     assert codes
     assert codes <= {*CHECKS, *OF_SEVERAL_RUNS}
@@ -186,7 +186,7 @@ def test_every_public_name_is_there(made: dict[str, str]) -> None:
 @pytest.mark.slow
 def test_the_columns_are_those_of_the_files_that_a_run_has(tmp_path: Path) -> None:
     path = tmp_path / "tour"
-    shutil.copytree(disk.ROOT / "results" / "tour", path)
+    shutil.copytree(SHIPPED / "results" / "tour", path)
     tables.write_derived(store.load_run(path))
     told = tables.columns()
     frames = {name: pd.read_csv(path / name) for name in ("estimates.csv", "comparisons.csv", "caveats.csv")}
@@ -196,7 +196,7 @@ def test_the_columns_are_those_of_the_files_that_a_run_has(tmp_path: Path) -> No
 
 
 def test_the_files_of_a_run_are_those_in_the_reference() -> None:
-    tour = disk.ROOT / "results" / "tour"
+    tour = SHIPPED / "results" / "tour"
     patterns = [name.replace("NNNN", "*").replace("NNN", "*").replace("NAME", "*") for name in glossary.RUN_FILES]
     known = {found for pattern in patterns for found in tour.glob(pattern)}
     tracked = {*(each for each in tour.iterdir() if each.name != "raw"), *(tour / "raw").iterdir()}
@@ -299,5 +299,5 @@ def _parameters(parsed: ast.arguments) -> list[tuple[str, str, object]]:
 
 
 def _value(default: ast.expr) -> object:
-    known = {"Path": lambda name: paths.RESULTS if name == "results" else disk.ROOT / name}
+    known = {"Path": lambda name: paths.RESULTS if name == "results" else SHIPPED / name}
     return eval(ast.unparse(default), known)

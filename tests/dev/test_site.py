@@ -12,7 +12,7 @@ from pathlib import Path
 import mountlab
 import pytest
 from built_pages import built_pages, site_of_this_code
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 from mountlab_dev.__main__ import main
 from mountlab_dev.site import build
@@ -66,7 +66,7 @@ def test_every_notebook_is_executed_or_says_what_it_needs() -> None:
 
 @pytest.mark.long
 def test_a_notebook_is_executed_once_and_beside_copies_of_the_runs(tmp_path: Path) -> None:
-    status = ["git", "-C", str(disk.ROOT), "status", "--porcelain", "results", "notebooks"]
+    status = ["git", "-C", str(SHIPPED), "status", "--porcelain", "results", "notebooks"]
     before = subprocess.run(status, capture_output=True, check=True).stdout
     notebook = paths.NOTEBOOKS / "00_tour.ipynb"
     made = executed(notebook, tmp_path)

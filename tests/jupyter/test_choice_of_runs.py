@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from mountlab.batch import store as batch_store
-from mountlab.core import disk
 from mountlab.core.errors import StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.jupyter import comparing
 from mountlab.results import find
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 
 
 def add(results: Path, name: str, day: int, **changed: Any) -> Path:

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from mountlab.core import disk
 from mountlab.core.errors import InputError
+from mountlab.core.places import SHIPPED
 from mountlab.jupyter import lab
 from mountlab.jupyter.api import PageLink, papermill_file, sweep_from_notebook
 from mountlab.results import paths
@@ -20,19 +20,19 @@ from rows import every_row
 
 
 def test_the_tour_is_opened_below_the_repository_for_this_machine_alone_and_the_token_stays() -> None:
-    words = lab.command(8890, browser=True, root=disk.ROOT)
-    assert f"--ServerApp.root_dir={disk.ROOT}" in words
+    words = lab.command(8890, browser=True, root=SHIPPED)
+    assert f"--ServerApp.root_dir={SHIPPED}" in words
     assert "--LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb" in words
     assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.port=8890"} <= set(words)
     assert not [word for word in words if "token" in word or "password" in word]
     assert "--no-browser" not in words
-    assert "--no-browser" in lab.command(8888, browser=False, root=disk.ROOT)
+    assert "--no-browser" in lab.command(8888, browser=False, root=SHIPPED)
 
 
 def test_results_elsewhere_are_below_the_root_too(tmp_path: Path) -> None:
-    assert lab.server_root(disk.ROOT / "results") == disk.ROOT
+    assert lab.server_root(SHIPPED / "results") == SHIPPED
     root = lab.server_root(tmp_path / "results")
-    assert disk.ROOT.is_relative_to(root)
+    assert SHIPPED.is_relative_to(root)
     assert (tmp_path / "results").is_relative_to(root)
     opened = paths.NOTEBOOKS.relative_to(root).as_posix()
     assert f"--LabApp.default_url=/lab/tree/{opened}/00_tour.ipynb" in lab.command(8888, browser=False, root=root)

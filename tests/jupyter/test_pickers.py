@@ -9,8 +9,8 @@ from typing import Any
 
 import ipywidgets
 import pytest
-from mountlab.core import disk
 from mountlab.core.errors import InputError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.jupyter import pickers
 from mountlab.jupyter.pickers import KINDS, Slice, browse, entries, explore
 from mountlab.plots import Plot
@@ -18,7 +18,7 @@ from mountlab.results import store
 from mountlab.results.info import read_info
 from mountlab.results.store import Run
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_runs_are_listed_newest_first_with_what_they_say(results: Path) -> None:
 def test_the_newest_is_chosen_unless_another_is_named(results: Path) -> None:
     assert browse(results).chosen.path.name == "b"
     assert browse(results, chosen=results / "a").chosen.path.name == "a"
-    assert browse(results, chosen="results/tour").run.info.run_id == read_info(disk.ROOT / "results" / "tour").run_id
+    assert browse(results, chosen="results/tour").run.info.run_id == read_info(SHIPPED / "results" / "tour").run_id
 
 
 def test_where_there_is_no_run_the_next_step_is_told(results_dir: Path) -> None:

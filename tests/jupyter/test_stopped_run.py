@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.core import disk
 from mountlab.core.errors import ParameterError
+from mountlab.core.places import SHIPPED
 from mountlab.jupyter.api import show_plan, sweep_from_notebook
 
-EARLIER = disk.ROOT / "tests" / "data" / "earlier_run"
+EARLIER = SHIPPED / "tests" / "data" / "earlier_run"
 MEASURED = 5
 
 

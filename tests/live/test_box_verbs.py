@@ -11,7 +11,7 @@ import pytest
 from mountlab import __main__
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import roots
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 from mountlab.sweep.feasible import all_programs
 from programs import search_path_of_boxes
@@ -108,7 +108,7 @@ def test_an_unknown_verb_names_the_nearest_or_all_of_them(
 
 def test_the_module_runs_from_anywhere() -> None:
     done = subprocess.run(
-        [str(disk.ROOT / ".venv/bin/python"), "-m", "mountlab", "--help"],
+        [str(SHIPPED / ".venv/bin/python"), "-m", "mountlab", "--help"],
         cwd="/",
         capture_output=True,
         text=True,

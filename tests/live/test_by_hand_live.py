@@ -16,8 +16,8 @@ import pytest
 from mountlab import sections
 from mountlab.box.embedded import open_box
 from mountlab.box.leftovers import Leftover, remove_leftovers
-from mountlab.core import disk
 from mountlab.core.errors import BoxInUse
+from mountlab.core.places import SHIPPED
 from mountlab.report.execute import execute
 from mountlab.results import paths, store
 from mountlab.results.altered import altered
@@ -158,7 +158,7 @@ LARGE, SMALL = 'bs="4KiB", size="64MiB"', 'bs="4KiB", size="2MiB"'
 
 @pytest.mark.long
 def test_the_page_on_work_by_hand_says_what_works(tmp_path: Path) -> None:
-    page = (disk.ROOT / "docs" / "how-to" / "by-hand.md").read_text()
+    page = (SHIPPED / "docs" / "how-to" / "by-hand.md").read_text()
     code = "\n".join(body for language, body in FENCE.findall(page) if language == "python")
     assert (code.count(LARGE), code.count("n=10")) == (2, 1)
     done = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results import journal
 from sweeps import DIR, as_is
 from waiting import LIMIT_S
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark
 def make(results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["make", *arguments],
-        cwd=disk.ROOT,
+        cwd=SHIPPED,
         env={**os.environ, "MOUNTLAB_RESULTS": str(results)},
         stdin=subprocess.DEVNULL,
         capture_output=True,

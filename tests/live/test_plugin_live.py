@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from waiting import LIMIT_S
 
-EXAMPLE = disk.ROOT / "docs" / "example-plugin"
+EXAMPLE = SHIPPED / "docs" / "example-plugin"
 UV = Path(sys.executable).parent / "uv"
 
 FEW = {"repeats": 1, "warmup": 0, "drop_caches": False, "workloads.unpack.files": [10, 20]}
@@ -44,7 +44,7 @@ def mountlab(installed: Path, results: Path, *arguments: str) -> subprocess.Comp
 def python(installed: Path, results: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],
-        cwd=disk.ROOT,
+        cwd=SHIPPED,
         env={**os.environ, "PYTHONPATH": str(installed), "MOUNTLAB_RESULTS": str(results)},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from mountlab import __main__
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths, store, tables
 from mountlab.runner import workflow
 from ownbox import own_box
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.requires_program("fio"),
 ]
 
-TUTORIAL = (disk.ROOT / "docs" / "tutorial.md").read_text()
+TUTORIAL = (SHIPPED / "docs" / "tutorial.md").read_text()
 SMALL = {
     "workloads.write.size": "4MiB", "workloads.write.runtime": "150ms", "filesystems.ext4.image": "64MiB",
     "filesystems.tmpfs.size": "64MiB", "workloads.write.bs": ["4KiB"], "warmup": 0, "seed": 7, "until.min": 3,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from built_pages import built_pages
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.report.terminal import answer_text
 from mountlab.results import store
 from project import test_docs
@@ -21,7 +21,7 @@ from project.test_docs import COVERED_IN_DOCS, DOCS, SCRIPTS, WRITTEN
 from project.test_readme import in_file_or_folder
 from rows import every_row
 
-ROOT = disk.ROOT
+ROOT = SHIPPED
 FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 SHELL = ("sh", "console")
 

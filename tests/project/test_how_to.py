@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results import store
 from project.test_docs import FENCE, FILE
 
-ROOT = disk.ROOT
+ROOT = SHIPPED
 HOW_TO = ROOT / "docs" / "how-to"
 TOUR = ROOT / "results" / "tour"
 EARLIER = ROOT / "tests" / "data" / "earlier_run"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab_dev import evidence
 from mountlab_dev.language import READERS, findings
 from rows import every_row
@@ -25,7 +25,7 @@ ALLOWED: Mapping[tuple[str, str], str] = {
 
 def files(place: str) -> Iterator[Path]:
     """The files of a place that are read by people."""
-    path = disk.ROOT / place
+    path = SHIPPED / place
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if (file.suffix in READERS or file == path) and not {"__pycache__", "_build"} & {*file.parts}:
             yield file
@@ -33,7 +33,7 @@ def files(place: str) -> Iterator[Path]:
 
 def not_plain(file: Path) -> list[str]:
     """The findings of a file that are not allowed."""
-    name = str(file.relative_to(disk.ROOT))
+    name = str(file.relative_to(SHIPPED))
     return [
         f"{name}:{each}"
         for each in findings(file.name, file.read_text())
@@ -54,7 +54,7 @@ def test_a_page_that_is_built_is_plain_english(name: str, text: str) -> None:
 
 def test_what_is_allowed_is_there() -> None:
     for name, words in ALLOWED:
-        found = findings(name, (disk.ROOT / name).read_text())
+        found = findings(name, (SHIPPED / name).read_text())
         assert any(words in ("", each.words) for each in found), (
             f"{name} no longer holds “{words}”: take it off the list"
         )

@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 from mountlab.analysis import load_curve
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.plots.svg import INK
 from mountlab.report import html
 from mountlab.report.kernels import Kernels
@@ -26,7 +26,7 @@ from project.test_notebook_colours import wrong_colours
 from svg_marks import drawings
 
 pytestmark = [pytest.mark.slow]
-TOUR = disk.ROOT / "results" / "tour"
+TOUR = SHIPPED / "results" / "tour"
 RECORDED = ("tour", "how-much-example", "why-sync-example")
 
 
@@ -174,7 +174,7 @@ def test_the_notebook_that_explores_runs_without_a_person_and_keeps_no_widget(ke
 
 @pytest.mark.long
 def test_the_notebook_that_plans_repeats_says_where_nothing_is_compared(kernel: OneKernel, tmp_path: Path) -> None:
-    text = (disk.ROOT / "params" / "sweeps" / "tour.yml").read_text()
+    text = (SHIPPED / "params" / "sweeps" / "tour.yml").read_text()
     (tmp_path / "s.yml").write_text("\n".join(line for line in text.splitlines() if not line.startswith("baseline")))
     assert "Nothing is compared: no baseline." in told(
         kernel.run("40_plan_repeats", sweep_file=str(tmp_path / "s.yml"), n=2, others=[])

@@ -9,11 +9,11 @@ from functools import cache
 
 import pytest
 from mountlab.checks import CHECKS
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths, store
 from rows import every_row
 
-ROOT = disk.ROOT
+ROOT = SHIPPED
 DOCS = ROOT / "docs"
 UNITS = {"GB/s": 1e9, "µs": 1e-6, "thousand/s": 1e3}
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from mountlab.core import disk
 from mountlab.core.box_facts import Surveyed
 from mountlab.core.errors import PlanError
+from mountlab.core.places import SHIPPED
 from mountlab.core.units import GIB
 from mountlab.results import paths
 from mountlab.results.paths import load_sweep
@@ -155,7 +155,7 @@ def test_study_c_mounts_and_flushes_as_it_wrote() -> None:
 
 def test_every_row_of_study_c_is_measured_and_so_is_the_one_without_a_figure() -> None:
     """pg_test_fsync writes and closes in both orders; of the second no figure was published."""
-    recorded = (disk.ROOT / "tests/data/pg_test_fsync/ramfs.stdout").read_text()
+    recorded = (SHIPPED / "tests/data/pg_test_fsync/ramfs.stdout").read_text()
     measured = {row.label for row in measurements(read_report(recorded)) if row.metric == "sync_rate"}
     published = {row.label for row in paths.load_published(("c-memory-fsync",))}
     assert published < measured

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from facts import known
 from mountlab.__main__ import main
-from mountlab.core import places
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Box, ScratchDevice
+from mountlab.core.places import SHIPPED
 from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
 from mountlab.results.paths import load_published, load_sweep
@@ -106,7 +106,7 @@ def test_every_family_is_used_by_a_sweep() -> None:
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 RECIPES = ("database-log", "mail-spool", "build-server", "vm-images", "nfs-home")
-PAGE = (places.SHIPPED / "docs" / "recipes.md").read_text()
+PAGE = (SHIPPED / "docs" / "recipes.md").read_text()
 
 
 def planned(name: str, overrides: dict[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from mountlab.core import disk
 from mountlab.core.checksums import MANIFEST
 from mountlab.core.errors import InputError, MountlabError, StoreError
 from mountlab.core.model import Box
+from mountlab.core.places import SHIPPED
 from mountlab.publish import publish as publishing
 from mountlab.publish import reproduce
 from mountlab.publish.identities.names import distinctive
@@ -216,7 +217,7 @@ def contents(archive: Path) -> Iterator[tuple[str, str]]:
 def test_no_name_that_was_planted_is_left_in_any_byte(made: tuple[Path, Path], run: Path, results: Path) -> None:
     before = "\n".join(path.read_text(errors="replace") for path in run.rglob("*") if path.is_file()).lower()
     assert all(secret.lower() in before for secret in SECRETS), "the test plants what it looks for"
-    places = (str(results), str(disk.ROOT), str(Path.home()), RUN_ID)
+    places = (str(results), str(SHIPPED), str(Path.home()), RUN_ID)
     found = [
         (secret, name)
         for name, text in contents(made[1])

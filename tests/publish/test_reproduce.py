@@ -427,4 +427,6 @@ def test_figures_that_are_not_installed_here_are_left_out_of_the_sweep(
 ) -> None:
     assert reproduce.sweep_of(run_of(whole[0])).sweep.published == ("b-tmpfs-cloud",)
     monkeypatch.setattr(paths, "PARAMS", tmp_path)
+    assert reproduce.sweep_of(run_of(whole[0])).sweep.published == ("b-tmpfs-cloud",), "it comes with Mountlab"
+    monkeypatch.setattr(paths, "SHIPPED", tmp_path)
     assert reproduce.sweep_of(run_of(whole[0])).sweep.published == ()

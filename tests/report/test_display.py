@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import mountlab
 import pytest
-from mountlab.core import disk
 from mountlab.core.findings import Caveat, Estimate, Interval
+from mountlab.core.places import SHIPPED
 from mountlab.core.shown import Several, Shown
 from mountlab.results import store
 from mountlab.results.store import Run
@@ -52,7 +52,7 @@ def in_ipython(value: Shown) -> str:
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return store.load_run(disk.ROOT / "tests" / "data" / "earlier_run")
+    return store.load_run(SHIPPED / "tests" / "data" / "earlier_run")
 
 
 @pytest.fixture(scope="module")

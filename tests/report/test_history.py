@@ -17,8 +17,8 @@ import pytest
 from mountlab import plots
 from mountlab.__main__ import main
 from mountlab.analysis.history import History, HistoryPoint, Key, grouped, histories
-from mountlab.core import disk
 from mountlab.core.errors import InputError
+from mountlab.core.places import SHIPPED
 from mountlab.report import chronicle, execute, html
 from mountlab.report.page import page
 from mountlab.report.sentences.history import (
@@ -116,7 +116,7 @@ def test_one_value_of_a_fact_is_named_with_the_fact_and_is_data_where_it_changes
 @pytest.mark.slow
 def test_facts_of_run_directories_reach_the_history_value_by_value(tmp_path: Path) -> None:
     for number in range(3):
-        own = shutil.copytree(disk.ROOT / "tests" / "data" / "earlier_run", tmp_path / f"tour{number}")
+        own = shutil.copytree(SHIPPED / "tests" / "data" / "earlier_run", tmp_path / f"tour{number}")
         more = {"cpu_mitigations": {"mds": "Vulnerable"}, "disk_settings": {"vda": {"write_cache": f"write {number}"}}}
         edit(own, lambda info, more=more, day=number + 1: (  # type: ignore[misc]
             info.update(run_id=f"tour{day}", created_at=f"2026-11-0{day}T00:00:00+00:00"),
@@ -388,7 +388,7 @@ def test_a_filter_that_nothing_fits_says_what_there_is(wanted: dict[str, str], s
 def test_what_was_asked_otherwise_is_another_history(results: Path, tmp_path: Path) -> None:
     for box_run in range(3):
         shutil.copytree(run_of(results, 0, box_run), tmp_path / f"r{box_run}")
-    tour = disk.ROOT / "tests" / "data" / "earlier_run"
+    tour = SHIPPED / "tests" / "data" / "earlier_run"
     for number, size in enumerate(("512MiB", "256MiB")):
         shutil.copytree(tour, tmp_path / f"tour{number}")
         edit(

@@ -15,6 +15,7 @@ import pytest
 from mountlab import __main__
 from mountlab.core import disk
 from mountlab.core.errors import StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.report import execute, index
 from mountlab.results import listing, store, tables
 from mountlab.results.entries import IndexEntry, comparison_of
@@ -22,7 +23,7 @@ from mountlab.wording import verdicts
 from mountlab.wording.caveats import caveat_counts
 from pages import Page
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=alert(1)>\"'\u202e=1+1"
 SMALL_FILES = ("run.json", "comparisons.csv", "caveats.csv")
 
@@ -275,4 +276,4 @@ def test_it_is_made_by_a_verb(results: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == f"index: {disk.path_text(results / 'index.html')}\n"
     assert __main__.main(["index", str(results / "nowhere")]) == 2
     assert sorted(each.name for each in results.iterdir()) == ["index.html", "whole"]
-    assert "/results/*" in (disk.ROOT / ".gitignore").read_text().splitlines()
+    assert "/results/*" in (SHIPPED / ".gitignore").read_text().splitlines()

@@ -14,8 +14,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from mountlab.core import disk
 from mountlab.core.errors import MountlabError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.report import execute
 from mountlab.results import store
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -97,7 +97,7 @@ def test_hostile_text_in_every_field_of_a_run_stays_text(tmp_path: Path) -> None
     """Of the recorded run: every text of its facts, versions, prose, figures of others and trials. (What would be the
     name of a directory is refused: test_hostile_runs.)"""
     path = tmp_path / "run"
-    shutil.copytree(disk.ROOT / "tests" / "data" / "earlier_run", path)
+    shutil.copytree(SHIPPED / "tests" / "data" / "earlier_run", path)
     info = json.loads((path / "run.json").read_text())
     fields = ("facts", "versions", "published", "git_commit", "mountlab_version")
     asked = {**info["parameters"], "question": EVIL, "expectation": EVIL}

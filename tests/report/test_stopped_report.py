@@ -17,7 +17,8 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from mountlab import __main__
-from mountlab.core import disk, signals
+from mountlab.core import signals
+from mountlab.core.places import SHIPPED
 from mountlab.report import execute
 from mountlab.results import info
 from mountlab.results.writer import RunWriter
@@ -31,7 +32,7 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(disk.ROOT / "tests" / "data" / "earlier_run", tmp_path / "results" / "tour"))
+    return Path(shutil.copytree(SHIPPED / "tests" / "data" / "earlier_run", tmp_path / "results" / "tour"))
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 from copied_run import copied, earlier_run
 from mountlab.__main__ import main
-from mountlab.core import disk
 from mountlab.core.errors import InputError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.publish.seal_again import seal_again
 from mountlab.results import catalog, imported, stamp, store, tables
 from mountlab.results import derived as derived_files
@@ -553,7 +553,7 @@ def test_a_wrong_query_is_told_with_the_tables(made: Path, capsys: pytest.Captur
     assert "did you mean" not in capsys.readouterr().err, "a column is no table"
 
 
-HOW_TO = (disk.ROOT / "docs" / "how-to" / "years-of-results.md").read_text()
+HOW_TO = (SHIPPED / "docs" / "how-to" / "years-of-results.md").read_text()
 
 
 @pytest.mark.slow
@@ -583,7 +583,7 @@ RECORDED = {
 def test_stamps_are_raised_with_the_parsers(tool: str, name: str) -> None:
     """Where this fails, as a parser reads another figure out of the same output: raise stamp.FIGURES, and put the new
     sums above. Figures that were derived before then are derived anew."""
-    (outputs,) = imported.read_log_files(tool, [disk.ROOT / "tests" / "data" / tool / name]).values()
+    (outputs,) = imported.read_log_files(tool, [SHIPPED / "tests" / "data" / tool / name]).values()
     rows = [each for output in outputs for each in output.measurements]
     sums = len(rows), sum(each.value for each in rows), sum(each.step for each in rows)
     assert sums == pytest.approx(RECORDED[tool, name])

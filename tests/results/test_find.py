@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mountlab.core import disk
 from mountlab.core.errors import StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 from mountlab.results.find import run_path
 
-EARLIER = disk.ROOT / "tests" / "data" / "earlier_run"
+EARLIER = SHIPPED / "tests" / "data" / "earlier_run"
 
 
 def add(results: Path, folder: str, *, day: int, sweep: str = "", **changed: Any) -> Path:

@@ -23,9 +23,9 @@ import pytest
 import yaml
 from hostile_input import CANARY, STRINGS, Hostile
 from mountlab.batch.batch_file import parse_batch
-from mountlab.core import disk
 from mountlab.core.errors import MountlabError, ParameterError, StoreError
 from mountlab.core.model import Box, ScratchDevice
+from mountlab.core.places import SHIPPED
 from mountlab.publish import export, reproduce
 from mountlab.report import execute
 from mountlab.report.kernels import Kernels
@@ -45,7 +45,7 @@ SECRET = "the words of a file elsewhere"
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """The beginning of the recorded run, as if it had been stopped there: small, so that it is soon read."""
-    path, recorded = tmp_path / "results" / "tour", disk.ROOT / "tests" / "data" / "earlier_run"
+    path, recorded = tmp_path / "results" / "tour", SHIPPED / "tests" / "data" / "earlier_run"
     lines = (recorded / "trials.jsonl").read_text().splitlines()[:MANY_TRIALS]
     kept = {name for line in lines for name in (json.loads(line)["trial_id"], json.loads(line)["mount"])}
     for name in kept:

@@ -15,6 +15,7 @@ import pytest
 from mountlab.__main__ import main
 from mountlab.core import disk
 from mountlab.core.errors import ParameterError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.plots import Plot
 from mountlab.publish import figure_files
 from mountlab.report import execute
@@ -121,7 +122,7 @@ def test_the_parts_of_a_report_cope(imported: Run) -> None:
 
 def test_runs_of_the_format_before_this_one_are_read(imported: Run) -> None:
     assert read_info(imported.path).schema == run_file.SCHEMA == 6
-    assert read_info(disk.ROOT / "tests" / "data" / "earlier_run").schema == 1
+    assert read_info(SHIPPED / "tests" / "data" / "earlier_run").schema == 1
 
 
 def test_a_log_that_failed_is_a_failed_trial_with_its_line(tmp_path: Path, results_dir: Path) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from mountlab.analysis.run_view import TrialRecord
-from mountlab.core import chain, disk
+from mountlab.core import chain
 from mountlab.core.errors import ParseError
+from mountlab.core.places import SHIPPED
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.evidence import DeviceBytes, device_traffic
 from mountlab.results import derived, records, tables
@@ -19,7 +20,7 @@ from mountlab.results.journal import read_as_it_is, read_journal
 from mountlab.results.raw import read_trial
 from mountlab.results.store import load_run
 
-TOUR = disk.ROOT / "tests" / "data" / "earlier_run"
+TOUR = SHIPPED / "tests" / "data" / "earlier_run"
 
 
 def test_of_an_earlier_version_all_is_read_that_it_kept() -> None:
@@ -81,7 +82,7 @@ def test_commands_that_are_none_are_refused_where_they_are_asked_for(trial: Path
 
 @pytest.mark.slow
 def test_the_file_holds_of_every_trial_what_its_raw_output_says(tmp_path: Path) -> None:
-    run = Path(shutil.copytree(disk.ROOT / "results" / "tour", tmp_path / "tour"))
+    run = Path(shutil.copytree(SHIPPED / "results" / "tour", tmp_path / "tour"))
     tables.derive(run)
     found = records.read_kept(run, records.made_from(read_as_it_is(run)))
     again = load_run(run, as_it_is=True).all_records
@@ -92,7 +93,7 @@ def test_the_file_holds_of_every_trial_what_its_raw_output_says(tmp_path: Path) 
 
 
 def test_a_record_holds_while_parsers_run_line_and_raw_output_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = read_as_it_is(disk.ROOT / "results" / "tour")
+    journal = read_as_it_is(SHIPPED / "results" / "tour")
     name, other = journal.trials[0].trial_id, "0" * 64
     now = records.made_from(journal)
 

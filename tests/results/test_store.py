@@ -18,12 +18,12 @@ import pytest
 from facts import known
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import MEASUREMENT_COLUMNS, measurement_frame
-from mountlab.core import places
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.disk import replace_file
 from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, PlanError, StoreError
 from mountlab.core.findings import COMPARISON_COLUMNS
 from mountlab.core.model import COLUMNS, Trial
+from mountlab.core.places import SHIPPED
 from mountlab.publish.seal_again import seal_again
 from mountlab.results import paths, run_file
 from mountlab.results import writer as run_writer
@@ -424,7 +424,7 @@ def test_a_sweep_takes_its_name_from_its_file_and_errors_name_it(tmp_path: Path)
 
 
 def test_an_absent_box_file_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "PARAMS", places.SHIPPED / "params")
+    monkeypatch.setattr(paths, "PARAMS", SHIPPED / "params")
     with pytest.raises(StoreError) as caught:
         load_box("lokal")
     assert caught.value.what == "no such box file"
@@ -434,7 +434,7 @@ def test_an_absent_box_file_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_absent_file_of_published_figures_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "PARAMS", places.SHIPPED / "params")
+    monkeypatch.setattr(paths, "PARAMS", SHIPPED / "params")
     with pytest.raises(StoreError, match="no such file of published figures") as caught:
         load_published(("b-tmpfs-cloud", "c-nothing"))
     assert caught.value.where == "params/published/c-nothing.yml"

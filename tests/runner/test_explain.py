@@ -15,6 +15,7 @@ from mountlab.__main__ import main
 from mountlab.core import disk
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import BoxLost, MountlabError, ParameterError, PlanError, StoreError
+from mountlab.core.places import SHIPPED
 from mountlab.publish.publish import Wishes, publish
 from mountlab.results import journal as journals
 from mountlab.results import paths
@@ -260,7 +261,7 @@ def test_the_page_does_what_it_says(
 ) -> None:
     monkeypatch.setattr(paths, "RESULTS", results_dir)
     monkeypatch.setattr("mountlab.report.execute.write_report", lambda path: path / "report.html")
-    page = (disk.ROOT / "docs" / "why.md").read_text()
+    page = (SHIPPED / "docs" / "why.md").read_text()
     if language == "sh":
         for line in commands(page):
             assert main(shlex.split(line)[1:]) == 0, line

@@ -17,6 +17,7 @@ from facts import known
 from mountlab.__main__ import main
 from mountlab.core import disk
 from mountlab.core.errors import MountlabError, ParameterError, PlanError
+from mountlab.core.places import SHIPPED
 from mountlab.core.seeds import derived
 from mountlab.publish.publish import Wishes, publish
 from mountlab.publish.reproduce import differing, sweep_of
@@ -365,7 +366,7 @@ def test_a_run_of_an_earlier_version_goes_on_where_its_box_is_the_same(
 ) -> None:
     """The recorded run of the tour was made on another machine: it is refused with what differs."""
     tour = tmp_path / "results" / "tour"
-    shutil.copytree(disk.ROOT / "results" / "tour", tour)
+    shutil.copytree(SHIPPED / "results" / "tour", tour)
     error = refusal(tour, repeats=11)
     assert error.what == "the box is not as it was when the run began"
     bench.facts = known(KNOWN, **read_info(tour).facts.as_record())
@@ -385,7 +386,7 @@ def test_the_commands_and_the_code_of_the_page_do_what_it_says(
     monkeypatch.setattr(paths, "RESULTS", results_dir)
     monkeypatch.setattr("mountlab.report.execute.write_report", lambda path: path / "report.html")
     monkeypatch.chdir(results_dir)
-    page = (disk.ROOT / "docs" / "how-to" / "go-on.md").read_text()
+    page = (SHIPPED / "docs" / "how-to" / "go-on.md").read_text()
     asked = sweep(workloads={"w": DD_WRITE}, design={"repeats": 6, "warmup": 1})
     run = workflow.run(asked, results=results_dir)
     for line in commands(page):

@@ -21,6 +21,7 @@ from mountlab.core import disk
 from mountlab.core.errors import Interrupted, StoreError
 from mountlab.core.findings import Caveat
 from mountlab.core.model import CellStop, Measurement, Sweep, Trial
+from mountlab.core.places import SHIPPED
 from mountlab.results import paths, store
 from mountlab.results.writer import RunWriter
 from mountlab.runner import live, live_view
@@ -357,7 +358,7 @@ def test_a_stop_is_shown_without_a_traceback() -> None:
 def test_the_line_that_goes_on_can_be_typed_beside_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel of a notebook works in notebooks/, and the line names the run from the repository."""
     monkeypatch.chdir(paths.NOTEBOOKS)
-    line = live_view.resume_line(disk.path_text(disk.ROOT / "results" / "tour"))
+    line = live_view.resume_line(disk.path_text(SHIPPED / "results" / "tour"))
     with pytest.raises(StoreError, match="the run is complete"):
         exec(line, {"mountlab": mountlab})
 
@@ -365,7 +366,7 @@ def test_the_line_that_goes_on_can_be_typed_beside_the_notebooks(monkeypatch: py
 @pytest.mark.slow
 def test_a_run_that_is_not_there_is_named_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paths.NOTEBOOKS)
-    assert mountlab.load_run("results/tour").path == disk.ROOT / "results" / "tour"
+    assert mountlab.load_run("results/tour").path == SHIPPED / "results" / "tour"
     for read in (mountlab.load_run, mountlab.resume, mountlab.write_report, batch_store.read_view):
         with pytest.raises(StoreError) as caught:
             read("results/none")
@@ -376,7 +377,7 @@ def test_a_run_that_is_not_there_is_named_where_it_was_looked_for(monkeypatch: p
 @pytest.mark.slow
 def test_estimates_so_far_are_those_of_the_report() -> None:
     """By another route: the frame of a recorded run against what the report's own store derives of it."""
-    run = store.load_run(disk.ROOT / "results" / "tour")
+    run = store.load_run(SHIPPED / "results" / "tour")
     frame = estimate_frame(run.sweep, run.measurements, run_id="", box="")
     pd.testing.assert_series_equal(frame["mean"], run.estimates["mean"])
     text = repr(estimates_table(run.sweep, LiveFigures(run.measurements, frame)))

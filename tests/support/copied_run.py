@@ -9,9 +9,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 
-EARLIER = disk.ROOT / "tests" / "data" / "earlier_run"
+EARLIER = SHIPPED / "tests" / "data" / "earlier_run"
 
 
 def copied(run: Path, place: Path) -> Path:

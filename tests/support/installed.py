@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from mountlab import checks, filesystems, tools
-from mountlab.core import disk, plugins
+from mountlab.core import plugins
+from mountlab.core.places import SHIPPED
 from mountlab.report.sections import figures
 
 REGISTRIES = (tools.TOOLS, filesystems.FAMILIES, checks.CHECKS, figures.PLOTS)
@@ -74,7 +75,7 @@ def site(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     forget()
 
 
-EXAMPLE = disk.ROOT / "docs" / "example-plugin"
+EXAMPLE = SHIPPED / "docs" / "example-plugin"
 
 
 def install_example(made: Site, changes: Mapping[str, tuple[str, str]] | None = None) -> None:

@@ -19,8 +19,8 @@ import nbformat
 import yaml
 from mountlab.box.embedded.loopback import private_sshd
 from mountlab.box.ssh import Endpoint
-from mountlab.core import disk
 from mountlab.core.model import Box
+from mountlab.core.places import SHIPPED
 from processes import processes_with
 
 HOST = "127.0.0.1"
@@ -119,7 +119,7 @@ def rack(home: Path, boxes: Mapping[str, Mapping[str, Any]]) -> Iterator[Rack]:
     place = Rack(home)
     for each in (home / ".ssh", home / "results", home / "params" / "boxes", home / "params" / "sweeps"):
         each.mkdir(parents=True, mode=0o700)
-    (home / "params" / "published").symlink_to(disk.ROOT / "params" / "published")
+    (home / "params" / "published").symlink_to(SHIPPED / "params" / "published")
     with ExitStack() as stack:
         stack.callback(lambda: [_end(each) for each in place.started])
         for name, keys in boxes.items():

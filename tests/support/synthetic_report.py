@@ -15,7 +15,7 @@ import matplotlib as mpl
 import mountlab
 import nbformat
 import pytest
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.report import execute
 from mountlab.results import store
 from mountlab.results.run_file import SCHEMA
@@ -52,7 +52,7 @@ def recorded_report(factory: pytest.TempPathFactory) -> Path:
 
 
 def _write_recorded(directory: Path) -> None:
-    run = shutil.copytree(disk.ROOT / "results" / "tour", directory / "tour")
+    run = shutil.copytree(SHIPPED / "results" / "tour", directory / "tour")
     with mock.patch.object(execute, "execute", execute_here), mpl.rc_context():  # seaborn sets a theme for all
         execute.write_report(run)
 

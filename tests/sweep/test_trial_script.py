@@ -16,8 +16,8 @@ import pytest
 from facts import known
 from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
-from mountlab.core import disk
 from mountlab.core.errors import in_one_line
+from mountlab.core.places import SHIPPED
 from mountlab.core.shell import script_argv
 from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import MIB, NS_PER_S
@@ -726,6 +726,6 @@ def test_below_an_undone_mount_directories_of_trials_go_and_a_users_file_stays(t
 def test_every_file_that_readers_look_for_is_written_by_a_script() -> None:
     """But for those that the control machine adds."""
     ours = {TrialFiles.ARGV, TrialFiles.COMMANDS, TrialFiles.ROUNDS, TrialFiles.REASON, TrialFiles.IMPORTED_LOG}
-    scripts = "".join(file.read_text() for file in (disk.ROOT / "lib" / "mountlab").rglob("*.sh"))
+    scripts = "".join(file.read_text() for file in (SHIPPED / "lib" / "mountlab").rglob("*.sh"))
     written = re.findall(r"(?:\$out/|\bput |\bstamp |\bsnapshot |\blogged \w+ )([\w.]+)", scripts)
     assert {*TrialFiles} - ours <= {*written}

@@ -22,7 +22,6 @@ from mountlab.core.places import WORKSPACE
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-ROOT = Path(__file__).resolve().parents[3]
 UNFINISHED, REPLACED = ".new", ".old"
 """Endings of the names of directories that are being written, and that are being replaced; both begin with a dot."""
 LARGEST_FILE = 1 << 28

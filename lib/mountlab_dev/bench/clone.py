@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from mountlab.core import disk
 from mountlab.core.errors import CommandError
+from mountlab.core.places import SHIPPED
 from mountlab.results import journal
 
 from mountlab_dev.bench.table import Row
@@ -17,7 +17,7 @@ from mountlab_dev.bench.table import Row
 
 def rows(clone: Path, *, tests: bool) -> Iterator[Row]:
     """`make demo` as a newcomer sees it, warm package caches aside, and the part of it that is not measuring."""
-    subprocess.run(["git", "clone", "--quiet", str(disk.ROOT), str(clone)], check=True)
+    subprocess.run(["git", "clone", "--quiet", str(SHIPPED), str(clone)], check=True)
     took_s = _make("demo", clone)
     (run,) = (file.parent for file in (clone / "results").glob("2*/run.json"))
     measuring_s = sum(trial.elapsed_s for trial in journal.read_journal(run))

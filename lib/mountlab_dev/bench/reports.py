@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mountlab.box.embedded import open_box
-from mountlab.core import disk
 from mountlab.core.model import Box
+from mountlab.core.places import SHIPPED
 from mountlab.report.execute import write_report
 from mountlab.results import store
 from mountlab.results.info import read_info, read_sweep
@@ -79,7 +79,7 @@ print(time.perf_counter() - start)
 
 def _ending(repeats: int, results: Path) -> Iterator[Row]:
     """Yield the end of a run as large as that of the demo, and its way into a bundle."""
-    run = Path(shutil.copytree(disk.ROOT / "results" / "tour", results / "tour"))
+    run = Path(shutil.copytree(SHIPPED / "results" / "tour", results / "tour"))
     words = [sys.executable, "-c", _ENDED, str(run)]
     said = [subprocess.run(words, capture_output=True, text=True, check=True).stdout for _ in range(repeats)]
     took = [float(each.split()[-1]) for each in said]
@@ -134,7 +134,7 @@ def recorded_run(results: Path, box: str = "local") -> Path:
     resolved = resolve(raw, where="bench")
     with workflow.planned(resolved, box=box, results=results) as session:
         writer = RunWriter.create(session.plan, resolved, session.facts, results=results)
-    rng, tour = random.Random(1), disk.ROOT / "results" / "tour" / "raw" / "t0001"  # noqa: S311  # no secret
+    rng, tour = random.Random(1), SHIPPED / "results" / "tour" / "raw" / "t0001"  # noqa: S311  # no secret
     counters = {name: (tour / name).read_bytes() for name in ("before.txt", "after.txt")}
     recorded = RECORDED.read_text()
     for planned in session.plan.trials:

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 
-DATA = disk.ROOT / "docs" / "data"
+DATA = SHIPPED / "docs" / "data"
 _WORDS = Path(__file__).parent / "words"
 _PLACE = re.compile(r"^<!-- table: ([\w-]+)(?:/([\w-]+))? -->$", re.MULTILINE)
 _FIGURE = re.compile(r"(\*\*|± )?\d.*|–|not run|")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mountlab.core.disk import ROOT
+from mountlab.core.places import SHIPPED
 from mountlab.core.shown import Shown
 from mountlab.results.paths import RESULTS
 
@@ -128,7 +128,7 @@ def signature(what: Any) -> str:
 def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
     default = parameter.default
     if isinstance(default, Path):
-        inside = "results" if default == RESULTS else default.relative_to(ROOT).as_posix()
+        inside = "results" if default == RESULTS else default.relative_to(SHIPPED).as_posix()
         default = _Bare(f'Path("{inside}")')
     return parameter.replace(annotation=_annotation(parameter.annotation), default=default)
 

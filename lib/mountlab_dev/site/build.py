@@ -8,13 +8,13 @@ import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 
 from mountlab_dev.site import pages
 from mountlab_dev.site.notebooks import PARAMETERS, notebook_pages
 from mountlab_dev.site.stage import stage, written
 
-OUTPUT = disk.ROOT / "docs" / "_build"
+OUTPUT = SHIPPED / "docs" / "_build"
 
 
 def build(directory: Path = OUTPUT, execute: Collection[str] = PARAMETERS) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 from mountlab.report.kernels import Kernels
 from mountlab.results import paths
 from nbformat import NotebookNode
@@ -63,9 +64,9 @@ def executed(notebook: Path, cache: Path) -> Path:
 
 def _digest(notebook: Path) -> str:
     """Return a hash of all that an execution depends on but for libraries."""
-    code = sorted(path for path in (disk.ROOT / "lib" / "mountlab").rglob("*") if path.suffix in (".py", ".sh"))
+    code = sorted(path for path in (SHIPPED / "lib" / "mountlab").rglob("*") if path.suffix in (".py", ".sh"))
     found = sha256(json.dumps(PARAMETERS[notebook.stem]).encode())
-    for path in (notebook, disk.ROOT / "requirements.lock", *code):
+    for path in (notebook, SHIPPED / "requirements.lock", *code):
         found.update(path.read_bytes())
     return found.hexdigest()[:16]
 
@@ -76,7 +77,7 @@ def _execute(notebook: Path, executed: Path) -> None:
 
     with tempfile.TemporaryDirectory(prefix="mountlab-docs-") as place:
         for name in RECORDED:
-            shutil.copytree(disk.ROOT / "results" / name, Path(place, "results", name))
+            shutil.copytree(SHIPPED / "results" / name, Path(place, "results", name))
         kernels = Kernels({"MOUNTLAB_RESULTS": str(Path(place, "results"))})
         unfinished = Path(place, notebook.name)
         execute_notebook(

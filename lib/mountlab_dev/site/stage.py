@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mountlab.core import disk
+from mountlab.core.places import SHIPPED
 
 LINK = re.compile(
     r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$|\[(?P<words>[^]]*)\]\((?P<target>[^)#\s:]+)(?P<anchor>#[^)\s]*)?\)",
@@ -18,7 +18,7 @@ LINK = re.compile(
 HOME, INDEX = "README.md", "docs/README.md"
 
 
-def written(root: Path = disk.ROOT) -> dict[str, str]:
+def written(root: Path = SHIPPED) -> dict[str, str]:
     """Return the pages that are kept as text: path in the repository to Markdown."""
     found = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
     names = {path.relative_to(root).as_posix(): path for path in sorted(found)}
@@ -44,7 +44,7 @@ def linked(page: str, text: str) -> Iterator[str]:
             yield posixpath.normpath(posixpath.join(posixpath.dirname(page), link["target"]))
 
 
-def stage(texts: Mapping[str, str], directory: Path, root: Path = disk.ROOT) -> None:
+def stage(texts: Mapping[str, str], directory: Path, root: Path = SHIPPED) -> None:
     """Write pages (path in the repository to Markdown) and the files that they link to below `directory`."""
     for page, text in texts.items():
         links = _Links(page, texts, directory, root)
