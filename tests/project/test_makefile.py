@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = ("env", "demo", "test", "test-all", "check", "lab", "help", "plan", "run", "resume", "report", "index",
            "compare", "batch", "studies", "publish", "reproduce", "bench", "bench-gate", "fuzz", "soak",
-           "lock", "needs", "lint", "coverage", "audit", "docs", "calibrate", "dist", "upload", "test-install")  # fmt: skip
+           "lock", "needs", "lint", "coverage", "audit", "docs", "calibrate", "dist", "upload",
+           "test-install")  # fmt: skip
 
 pytestmark = pytest.mark.requires_program("make")
 

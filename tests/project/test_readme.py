@@ -22,6 +22,7 @@ COVERED_BY = [
     (r"cd \S+", ".ci/run", "cd "),
     (r"make test", ".ci/run", "make check test"),
     (r"make check", "Makefile", "check: env lint"),
+    (r"make test-install", ".ci/run", "make test-install"),
     (r"make lab", "tests/project/test_makefile.py", '"lab"'),
     (r"make demo", "tests/live/test_demo.py", '"demo", "--yes"'),
     (r"make plan SWEEP=\S+( BOX=\S+)?", "tests/live/test_make.py", '"plan"'),
