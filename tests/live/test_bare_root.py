@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from bare_root import BareRoot, make_root, run
 from chromium import needs_chromium, started
 from labpage import WINDOW, Server
+from mountlab.box.embedded import guest
 from mountlab.core.places import SHIPPED
 from waiting import wait_until
 
@@ -39,13 +41,14 @@ design: {repeats: 3}
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> BareRoot:
-    """The root, with a wheel of this working copy in /wheels."""
-    directory = tmp_path_factory.mktemp("bare") / "root"
-    make_root(directory, PACKAGES)
-    build = ("build", "-t", "wheel", "-d", str(directory / "wheels"))
-    run(sys.executable, "-m", "hatchling", *build, cwd=SHIPPED)
-    return BareRoot(directory)
+def root() -> Iterator[BareRoot]:
+    """The root, with a wheel of this working copy in /wheels: 2 GB on a disk, which are not kept."""
+    with TemporaryDirectory(prefix="mountlab-bare-", dir=guest.temporary_directory()) as place:
+        directory = Path(place) / "root"
+        make_root(directory, PACKAGES)
+        build = ("build", "-t", "wheel", "-d", str(directory / "wheels"))
+        run(sys.executable, "-m", "hatchling", *build, cwd=SHIPPED)
+        yield BareRoot(directory)
 
 
 @pytest.fixture(scope="module")
