@@ -117,7 +117,8 @@ def lab(study: BareRoot) -> Iterator[Server]:
             process.kill()  # and with it all in its namespace
 
 
-def test_a_bundle_is_published_and_checked(study: BareRoot) -> None:
+def test_a_report_is_written_again_and_a_bundle_published_and_checked(study: BareRoot) -> None:
+    assert "report.html" in make(study, "report", "RUN=own")
     make(study, "publish", "RUNS=own")
     (bundle,) = (study.directory / "root" / "study" / "results").glob("bundle-*.zip")
     said = make(study, "reproduce", f"BUNDLE=results/{bundle.name}")
