@@ -39,8 +39,6 @@ kernels.prepare = lambda: None
 
 HIDDEN = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "MOUNTLAB_RUN", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
 """The user's agent would offer keys; make's own variables would reach the makes that tests start."""
-NO_PACKAGES = re.compile(r"no package lists|Could not (resolve|connect)|Temporary failure resolving|Connection failed")
-"""What Mountlab and apt say where no package server is within reach."""
 OF_THE_PROGRAM = {
     "test_how_to", "test_notebook_colours", "test_notebooks_run",
     "test_calibration", "test_capacity_calibration", "test_capacity_servers",
@@ -246,6 +244,7 @@ def vm_box() -> Box:
     from mountlab.box.embedded import guest, here, prepare_here
     from mountlab.core.errors import BoxError, CommandError
     from mountlab_dev import needs
+    from programs import NO_PACKAGES
 
     for absent in here.missing(guest.BUILDERS):
         pytest.skip(needs.reason(absent.name))

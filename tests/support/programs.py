@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mountlab.box.embedded import loopback
 from mountlab_dev import needs
+
+NO_PACKAGES = re.compile(
+    r"no package lists|Could not (resolve|connect)|Temporary failure (in name )?resol|Connection failed"
+    r"|NewConnectionError|ConnectTimeout|ProxyError|CERTIFICATE_VERIFY_FAILED"
+)
+"""What Mountlab, apt and pip say where no server of packages is within reach."""
 
 
 def program(name: str) -> str:
