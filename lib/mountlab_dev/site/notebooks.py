@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Collection
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -63,12 +64,23 @@ def executed(notebook: Path, cache: Path) -> Path:
 
 
 def _digest(notebook: Path) -> str:
-    """Return a hash of all that an execution depends on but for libraries."""
-    code = sorted(path for path in (SHIPPED / "lib" / "mountlab").rglob("*") if path.suffix in (".py", ".sh"))
+    """Return a hash of all that an execution depends on."""
     found = sha256(json.dumps(PARAMETERS[notebook.stem]).encode())
-    for path in (notebook, SHIPPED / "requirements.lock", *code):
-        found.update(path.read_bytes())
+    found.update(notebook.read_bytes())
+    found.update(_digest_of_all())
     return found.hexdigest()[:16]
+
+
+@cache
+def _digest_of_all() -> bytes:
+    """Return a hash of what every notebook depends on: the code, the libraries, the recorded runs, and params/."""
+    code = [path for path in (SHIPPED / "lib" / "mountlab").rglob("*") if path.suffix in (".py", ".sh")]
+    data = [path for name in RECORDED for path in (SHIPPED / "results" / name).rglob("*") if path.is_file()]
+    params = list((SHIPPED / "params").rglob("*.yml"))
+    found = sha256()
+    for path in (SHIPPED / "requirements.lock", *sorted([*code, *data, *params])):
+        found.update(path.read_bytes())
+    return found.digest()
 
 
 def _execute(notebook: Path, executed: Path) -> None:
