@@ -91,7 +91,7 @@ def test_a_box_that_nobody_described(parameters: Path, capsys: pytest.CaptureFix
     code, error = refused(parameters, capsys, {}, "--box", "nowhere")
     assert code == 2
     assert "no such box file" in error
-    assert "use one of: local" in error
+    assert "use one of: example, local, vm. " in error, "local of the workspace, the others come with Mountlab"
 
 
 def test_a_box_that_does_not_answer(parameters: Path, capsys: pytest.CaptureFixture[str]) -> None:
