@@ -122,7 +122,7 @@ def sentences(histories: Sequence[History]) -> list[str]:
         "The histories of a sweep on a box are corrected together, and for a look after every run. Where none of them "
         f"changes, at most {numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody "
         f"looks{chance}. That allows for odd runs, "
-        "and in part for neighbouring runs that are alike: docs/calibration.md has the rates."
+        "and in part for neighbouring runs that are alike: the page Calibration of the documentation has the rates."
     )
     return [*lines, false_alarms]
 

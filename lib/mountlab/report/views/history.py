@@ -181,5 +181,6 @@ def _how_sure(history: History) -> list[str]:
         f"{numbers.percent(1 - LEVEL)} of such families ever report a change, however often somebody looks.",
         f"One run counts for at most {CLIP:g} spreads, so that two odd runs hardly make a change. The test allows in "
         "part for neighbouring runs that are alike. Where they are very alike (a disk that ages, a room that warms), "
-        "false changes are more frequent, and a drift appears as a step. docs/calibration.md has the rates.",
+        "false changes are more frequent, and a drift appears as a step. The page Calibration of the documentation "
+        "has the rates.",
     ]
