@@ -54,8 +54,7 @@ def make_root(directory: Path, packages: tuple[str, ...]) -> None:
         *(f"--aptopt={option}" for option in guest.apt_options()),
         guest.suite(), str(directory), *guest.sources(box),
     )  # fmt: skip
-    alone = ("unshare", "--mount", "--propagation", "slave", "--pid", "--mount-proc", "--fork", "--kill-child")
-    run(*alone, *argv)
+    run(*guest.ALONE, *argv)
     for name in filter(os.path.exists, NETWORK):
         shutil.copy(name, f"{directory}{name}")
 

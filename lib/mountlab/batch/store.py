@@ -18,7 +18,6 @@ from mountlab.batch.view import BatchView, Planned, result_of
 from mountlab.core import disk
 from mountlab.core.errors import KeepError, MountlabError, ParameterError, StoreError, in_one_line
 from mountlab.core.findings import PublishedFigure
-from mountlab.core.places import WORKSPACE
 from mountlab.results import paths, run_file, store, writer
 from mountlab.results.journal import mend, read_journal, whole_lines
 from mountlab.results.lock import held
@@ -51,7 +50,7 @@ def sweep_path(item: Item) -> Path | None:
 def notebook_path(item: Item) -> Path:
     """Return the file of the item's notebook, found as its sweep is. Raises StoreError where there is none."""
     name = Path(f"{item.notebook}.ipynb")
-    found = [path for path in (paths.notebook_path(name.stem), name.absolute(), WORKSPACE / name) if path.is_file()]
+    found = [path for path in (paths.notebook_path(name.stem), paths.locate(name).absolute()) if path.is_file()]
     inside = found[:1] if len(name.parts) == 1 else [path for path in found if path.match(str(name))]
     if not inside:
         known = ", ".join(paths.notebook_names())

@@ -41,8 +41,8 @@ def _run_by_name(name: str, results: Path) -> Path | None:
         return _newest(runs, name, results)
     by_id = (path for path, info in runs if info.run_id == name)
     by_sweep = (path for path, info in runs if info.parameters.get("name") == name)
-    shipped = (path for path in [SHIPPED / "results" / name] if is_run(path))
-    return next(chain(by_id, by_sweep, shipped), None)
+    shipped = SHIPPED / "results" / name
+    return next(chain(by_id, by_sweep), shipped if is_run(shipped) else None)
 
 
 def _newest(runs: list[tuple[Path, RunInfo]], name: str, results: Path) -> Path:

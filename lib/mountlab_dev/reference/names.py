@@ -32,7 +32,7 @@ def names_page(public: Mapping[str, object]) -> str:
         "Python names",
         "What `import mountlab` offers to notebooks and scripts. [Own plots](../how-to/extend.md#a-plot) and "
         '[custom figures](../how-to/custom-figures.md) use them. `Path("results")` is the `results/` of the '
-        "repository, or what `MOUNTLAB_RESULTS` names.",
+        "workspace, or what `MOUNTLAB_RESULTS` names.",
         *(_name(name, each) for name, each in sorted(public.items(), key=lambda pair: pair[0].lower())),
         "# Values",
         "What the names above return or hold. `import mountlab` does not offer them: you need not make one yourself.",

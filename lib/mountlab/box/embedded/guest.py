@@ -46,6 +46,9 @@ BASE_PACKAGES = (
     "mount", "fdisk", "coreutils", "diffutils", "tar", "mawk", "findutils", "mdadm", "lvm2",
 )  # fmt: skip
 RECIPE = ("guest_customize.sh", "guest_init.sh", "guest_start.sh", "guest_sshd.conf")
+ALONE = ("unshare", "--mount", "--propagation", "slave", "--pid", "--mount-proc", "--fork", "--kill-child")
+"""Words before a builder that root runs: it has name spaces of its own. If it is killed, nothing runs on or stays
+mounted; and what is unmounted here meanwhile is let go there."""
 WORK_BYTES = 8 * GIB
 """Of the disk below /var/tmp, where images of file systems are made: sparse."""
 
@@ -221,10 +224,8 @@ def _write_recipe(path: Path, guest: Guest) -> None:
 def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[str, ...]:
     """Return the command that makes `archive` of the guest's root, and kernel and initrd in `staging`."""
     how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
-    if os.geteuid() == 0:  # in name spaces of its own: if it is killed, nothing runs on or stays mounted;
-        # and what is unmounted here meanwhile is let go there
-        alone = ("unshare", "--mount", "--propagation", "slave", "--pid", "--mount-proc", "--fork", "--kill-child")
-        how = (*alone, _path("mmdebstrap"), "--mode=root")
+    if os.geteuid() == 0:
+        how = (*ALONE, _path("mmdebstrap"), "--mode=root")
     hooks = [
         'mkdir "$1/mountlab"',
         f"tar-in {shlex.quote(str(staging / 'recipe.tar'))} /",
