@@ -8,7 +8,7 @@ from analysis.test_extended_runs import trial
 from mountlab.analysis.capacity import BACK, Searching
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.stopping import RunSoFar, stop_rule
-from mountlab.core.model import Objective, Search
+from mountlab.core.search import Objective, Search
 from mountlab.stats.capacity import RateTrial, capacity
 from sweep.test_plan_searches import searching as searching_sweep
 

@@ -14,8 +14,8 @@ from mountlab.analysis.load_curve import (
     searches,
     trial_frame,
 )
-from mountlab.core.model import Objective
 from mountlab.core.objectives import objective_text
+from mountlab.core.search import Objective
 from rows import every_row
 from searched_run import MAIL, SERVED, percentile_s, searched_run
 from synthetic_run import synthetic_run

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from causes import READS_PER_S, THROTTLE, THROTTLE_BYTES, limited, throttled
 from disks import MIB
-from mountlab.core.model import Objective, Search, Target, Workload
+from mountlab.core.model import Target, Workload
+from mountlab.core.search import Objective, Search
 from mountlab.results import store
 from mountlab.runner import workflow
 from mountlab.stats.arrivals import CLOCK_MS

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from mountlab.analysis.example import ExampleRun
 from mountlab.core.findings import Comparison
-from mountlab.core.model import CellStop, Design, Filesystem, Objective, Search, Sweep, Workload
+from mountlab.core.model import CellStop, Design, Filesystem, Sweep, Workload
+from mountlab.core.search import Objective, Search
 from synthetic_run import comparison
 
 LIMIT_S, RUNTIME_S = 0.005, 10.0

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Objective, Search, Sweep
+from mountlab.core.model import Sweep
+from mountlab.core.search import Objective, Search
 from mountlab.sweep.sweep_file import resolve
 from rows import every_row
 from sweeps import DD_WRITE, TMPFS

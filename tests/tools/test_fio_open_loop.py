@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from mountlab.core.errors import ParameterError, ParseError, ToolError
-from mountlab.core.model import Objective, Search, Target, Workload
+from mountlab.core.model import Target, Workload
+from mountlab.core.search import Objective, Search
 from mountlab.tools import fio_open_loop as open_loop
 from mountlab.tools.fio import Fio
 from rows import every_row

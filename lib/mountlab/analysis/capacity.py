@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from mountlab.analysis.measurements import by_block, counted
 from mountlab.core.frames import pd
-from mountlab.core.model import Cell, CellStop, Search, StopReason, Sweep
+from mountlab.core.model import Cell, CellStop, StopReason, Sweep
+from mountlab.core.search import Search
 from mountlab.stats.capacity import Capacity, RateTrial, next_rate
 from mountlab.stats.capacity_order import is_precise, searched_capacity
 from mountlab.stats.capacity_ratios import level_at_end

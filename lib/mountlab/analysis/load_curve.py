@@ -13,8 +13,9 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core.findings import Estimate
 from mountlab.core.frames import pd
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Cell, CellStop, Search
+from mountlab.core.model import Cell, CellStop
 from mountlab.core.objectives import limit_text
+from mountlab.core.search import Search
 
 STEPS_A_DECADE = 20
 """Trials whose rates lie in the same of so many equal steps of a factor of ten (12 % each) form one point of a line."""

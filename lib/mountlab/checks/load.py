@@ -15,9 +15,10 @@ from mountlab.checks.base import SIDES, Check, Direction, Doubt, Evidence, of_tr
 from mountlab.checks.rates import Rate, rates
 from mountlab.core.frames import rows_of
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Cell, Objective, Workload
+from mountlab.core.model import Cell, Workload
 from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted, first_few, listed, quantity
+from mountlab.core.search import Objective
 from mountlab.stats.capacity import RateTrial
 from mountlab.stats.capacity_order import change
 from mountlab.tools import fio_open_loop

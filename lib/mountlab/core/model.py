@@ -12,7 +12,9 @@ from mountlab.core.findings import Claim
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.names import cell_id
 from mountlab.core.promises import Promise
+from mountlab.core.search import Search
 from mountlab.core.shown import Shown
+from mountlab.core.state import State
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -156,30 +158,6 @@ class Filesystem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective:
-    """What is to hold of the latency of requests that arrive on time, whether or not earlier ones are done."""
-
-    limits: Mapping[str, float]
-    """Percentile (p50, p95, p99, p99_9) to the most that it may be, in seconds."""
-    of: tuple[str, ...]
-    """The directions that it is about: read, write."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """A search for the highest arrival rate at which an objective holds (stats/capacity.py), a trial at a time."""
-
-    objective: Objective
-    half_width: float = 0.05
-    """Relative half-width of the interval in which the search ends: (high - low) / (high + low)."""
-    max_trials: int = 60
-    start: float = 1000.0
-    """The arrival rate of the first trial, in requests per second."""
-    floor: float = 0.0
-    """The lowest rate that is of interest. A tool's own floor may be higher."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Workload:
     """A tool and one value for each of its options (sizes in bytes, times in seconds)."""
 
@@ -196,6 +174,10 @@ class Workload:
     """The metrics that it defines, beside METRICS."""
     search: Search | None = None
     """The search that its trials make: then they are open-loop, each at a rate of its own. None: no search."""
+    state: str = ""
+    """Of the file system, when its trials begin: a level of the factor `state`. '' where the sweep has no states."""
+    beside: tuple[str, ...] = ()
+    """Names of the neighbours that run meanwhile; (): it runs alone."""
 
     @cached_property
     def label(self) -> str:
@@ -204,6 +186,24 @@ class Workload:
     def metric(self, name: str) -> Metric:
         """Return the metric of a name: one that a workload defines, or one of METRICS."""
         return self.own_metrics.get(name) or known_metric(name)
+
+
+@dataclass(frozen=True)
+class NeighbourPlace:
+    """Where a neighbour runs: on the file system under test, on another one of the sweep, or on a client."""
+
+    kind: Literal["same", "filesystem", "client"] = "same"
+    name: str = ""  # of the file system or the client
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """A second workload that runs through the whole of a trial, and whose load is recorded."""
+
+    name: str
+    workload: Workload
+    place: NeighbourPlace = NeighbourPlace()
+    limits: Mapping[str, Scalar] = field(default_factory=dict)  # of its cgroup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,6 +314,9 @@ class Sweep(Shown):
     """File systems of the sweep file that are not measured in this run, and why."""
     excluded: tuple[str, ...] = ()
     """Ids of the combinations of a file system and a workload that are no cells: the sweep file takes them out."""
+    states: Mapping[str, State] = field(default_factory=dict)
+    """The states that file systems are brought into, by name, beside FRESH."""
+    neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
     boxes: tuple[str, ...] = ()
     """The same sweep on each of them, one run a box, the box being a factor; () where it is asked of one box."""
     extended: Extension | None = None
@@ -381,6 +384,14 @@ class Sweep(Shown):
     def clients(self) -> tuple[str, ...]:
         """The boxes beside its own that some workload is driven from, each once."""
         return tuple(dict.fromkeys(name for workload in self.workloads for name in workload.clients))
+
+    @cached_property
+    def turns(self) -> tuple[tuple[Filesystem, str], ...]:
+        """Each file system in each state that it is measured in, '' where there are none: a mount is of one of them."""
+        states = {cell.filesystem.name: dict[str, None]() for cell in self.cells}
+        for cell in self.cells:
+            states[cell.filesystem.name][cell.workload.state] = None
+        return tuple((fs, state) for fs in self.filesystems for state in states.get(fs.name, ("",)))
 
     @cached_property
     def own_metrics(self) -> dict[str, Metric]:

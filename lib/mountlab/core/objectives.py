@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mountlab.core.model import Objective
 from mountlab.core.numbers import listed
+from mountlab.core.search import Objective
 from mountlab.core.units import scale_for
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import FILES, Filesystem, Place, Program, Step, StepRole, Target, Workload, everywhere
 from mountlab.core.shell import script_argv
+from mountlab.core.state import State
 from mountlab.filesystems.documented import undocumented
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.without_effect import foreseen
@@ -98,6 +99,10 @@ class Family(ABC):
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         """Return why this workload cannot run on it; None where it can."""
         return None
+
+    def refuses_state(self, fs: Filesystem, state: State) -> str | None:
+        """Return why it cannot be brought into a state; None where it can."""
+        return f"a state is kept as an image of a device, and {fs.type} is none: image: SIZE, or device: NAME"
 
     def refuses_clients(self, fs: Filesystem) -> str | None:
         """Return why several boxes cannot drive it together; None where they can."""

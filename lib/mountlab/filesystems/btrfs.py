@@ -18,6 +18,7 @@ class Btrfs(DeviceFamily):
     )
     keys = DeviceFamily.keys - backing.JOURNAL_KEYS
     smallest_bytes = 128 * MIB
+    takes_snapshots = True
     # Not -r and -u (they name directories), -L and -U (ours).
     mkfs_with_argument = frozenset({"-d", "-m", "-n", "-s", "-O", "-R", "--csum", "--data", "--metadata", "--nodesize"})
     mkfs_alone = frozenset({"-K", "--nodiscard", "-M", "--mixed"})

@@ -7,6 +7,7 @@ import re
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
+from mountlab.core.state import State
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE
@@ -84,6 +85,20 @@ class DeviceFamily(Family):
 
     def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
         return (DEVICE, *((backing.JOURNAL,) if backing.has_journal(fs) else ()))
+
+    takes_snapshots = False
+    """Whether snapshots of it can be taken, and kept."""
+
+    def refuses_state(self, fs: Filesystem, state: State) -> str | None:
+        if fs.image_bytes is None and fs.device is None:
+            return "a state is kept as an image of its device: image: SIZE, or device: NAME"
+        if backing.has_journal(fs):
+            return "its journal lies outside: a state is an image of one device"
+        if state.snapshots and not self.takes_snapshots:
+            return f"{fs.type} has no snapshots: btrfs has"
+        if state.worn and fs.device is None:
+            return f"{state.name} writes a whole device (write: {state.write:g}): device: NAME"
+        return None
 
     def unavailable(self, fs: Filesystem, facts: BoxFacts) -> str | None:
         if fs.pmbd is None or "pmbd" in (facts.kernel.features or ("pmbd",)):

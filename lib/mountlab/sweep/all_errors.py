@@ -21,6 +21,8 @@ MOST_ERRORS = 50
 _WITH_ENTRIES: dict[str, Raw] = {
     "filesystems": {"type": "dir"},
     "workloads": {"tool": "fio", "rw": "read", "size": "1MiB"},
+    "states": {"fill": "50%"},
+    "neighbours": {"tool": "fio", "rw": "read", "size": "1MiB"},
 }
 """Sections of named entries, with an entry that takes the place of one that is wrong."""
 _OF_A_VALUE = ("unknown ", "wrong ", "a number with its unit", "a size ")

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Objective, Scalar, Search, Workload
+from mountlab.core.model import Scalar, Workload
+from mountlab.core.search import Objective, Search
 from mountlab.core.units import PercentText, parse_percent, parse_seconds
 from mountlab.sweep.validated import AS_TEXT, File, validated
 from mountlab.tools.base import Tool

@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MountGroup:
-    """Cells that share a mount: one file system's turn in a block, in the order in which they run. Statistics
-    calls it a whole plot."""
+    """Cells that share a mount: the turn in a block of one file system in one state, in the order in which they run.
+    Statistics calls it a whole plot."""
 
     block: int
     warmup: bool
@@ -27,13 +27,18 @@ class MountGroup:
     diagnostic: bool = False
     """Whether it belongs to a diagnostic block."""
 
+    @property
+    def state(self) -> str:
+        """In which the file system is mounted; '' where the sweep has no states."""
+        return self.cells[0].workload.state
+
 
 def mount_groups(sweep: Sweep, seed: int) -> tuple[MountGroup, ...]:
     """Return the whole order of a run. Warm-up blocks come first and are numbered from 1 - warmup to 0.
 
-    Inside each block the file systems come in a new random order, and inside each file system its cells do too:
-    a split plot. The same sweep and seed give the same order. Extensions follow, each with its own warm-up;
-    the order before them stays the same.
+    Inside each block the file systems, in each of their states, come in a new random order, and inside each of these
+    its cells do too: a split plot. The same sweep and seed give the same order. Extensions follow, each with its own
+    warm-up; the order before them stays the same.
     """
     rng = random.Random(seed)  # noqa: S311  # an order that can be drawn again, no secret
     return tuple(
@@ -61,9 +66,9 @@ def diagnostic_mount_groups(sweep: Sweep, seed: int) -> tuple[MountGroup, ...]:
 
 def _block(stage: Stage, block: int, rng: random.Random) -> Iterator[MountGroup]:
     sweep, ids = stage.sweep, frozenset(stage.cells)
-    for filesystem in _shuffle(sweep.filesystems, rng):
-        cells = [cell for cell in sweep.cells if cell.filesystem is filesystem and cell.id in ids]
-        cells = _shuffle(cells, rng)
+    for filesystem, state in _shuffle(sweep.turns, rng):
+        of_turn = (cell for cell in sweep.cells if cell.filesystem is filesystem and cell.workload.state == state)
+        cells = _shuffle([cell for cell in of_turn if cell.id in ids], rng)
         if sweep.design.fresh_filesystem == "cell":
             yield from (MountGroup(block, block < 1, filesystem, (cell,)) for cell in cells)
         elif cells:

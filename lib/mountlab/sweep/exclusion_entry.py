@@ -10,9 +10,12 @@ from mountlab.core.model import Cell, Filesystem, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.options import Option, OptionValue, unknown_key
 from mountlab.core.units import format_bytes
+from mountlab.sweep.state_entry import KEY as STATE
 from mountlab.sweep.workload_entry import (
+    BESIDE,
     Level,
     Raw,
+    beside_levels,
     check_level,
     check_looks,
     matches_nothing,
@@ -24,11 +27,18 @@ from mountlab.tools import TOOLS
 
 
 def read_exclusions(
-    entries: list[Raw] | None, filesystems: Sequence[Filesystem], workloads: Sequence[Workload], where: str
+    entries: list[Raw] | None,
+    filesystems: Sequence[Filesystem],
+    workloads: Sequence[Workload],
+    where: str,
+    *,
+    absent: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Return ids of the cells that the sweep's `exclude` takes out, in the order of the sweep. Raises ParameterError
-    for an entry that matches nothing, and where nothing is left of a file system or of a workload."""
-    cells = [Cell(filesystem=fs, workload=workload) for fs in filesystems for workload in workloads]
+    """Return ids of the cells that the sweep's `exclude` takes out, and those that are `absent` without it, in the
+    order of the sweep. Raises ParameterError for an entry that matches nothing, and where nothing is left of a file
+    system or of a workload."""
+    combinations = [Cell(filesystem=fs, workload=workload) for fs in filesystems for workload in workloads]
+    cells = [cell for cell in combinations if cell.id not in absent]
     excluded: set[str] = set()
     check_looks(len(read_combinations(entries, where)) * len(cells), where)
     for number, entry in enumerate(read_combinations(entries, where)):
@@ -46,7 +56,7 @@ def read_exclusions(
                 allowed="at least one cell of each",
                 next_step=f"remove the {what}, or an exclusion",
             )
-    return tuple(cell.id for cell in cells if cell.id in excluded)
+    return tuple(cell.id for cell in combinations if cell.id in excluded or cell.id in absent)
 
 
 def check_compared(sweep: Sweep, where: str) -> None:
@@ -100,6 +110,8 @@ def _names(raw: object, known: Mapping[str, None], what: str, where: str) -> set
 
 def _option_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where: str) -> Collection[str]:
     """Return labels of the workloads in which an option, swept or not, has this value, or one of these."""
+    if key in (STATE, BESIDE) and any(key in workload.factors for workload in workloads.values()):
+        return _condition_matches(key, raw, workloads, where)
     having = {label: workload for label, workload in workloads.items() if key in workload.options}
     if not having:
         given = dict.fromkeys(option for workload in workloads.values() for option in workload.factors)
@@ -115,6 +127,19 @@ def _option_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where
     for level in named:
         check_level(level, present.values(), f"{where}.{key}")
     return labels
+
+
+def _condition_matches(key: str, raw: Any, workloads: Mapping[str, Workload], where: str) -> Collection[str]:
+    """Return labels of the workloads that run in one of these states, or beside one of these neighbours."""
+    values = raw if isinstance(raw, list) else [raw]
+    wanted = (
+        [str(value) for value in values] if key == STATE else [level.read.label for level in beside_levels(raw, where)]
+    )
+    present = {workload.factors[key] for workload in workloads.values() if key in workload.factors}
+    for value in wanted:
+        if value not in present:
+            raise unknown_key(value, sorted(present), where=f"{where}.{key}", what=f"level of {key} here")
+    return {label for label, workload in workloads.items() if workload.factors.get(key) in wanted}
 
 
 def _level_of(workload: Workload, key: str, option: Option) -> Level:

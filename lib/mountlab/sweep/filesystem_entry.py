@@ -82,6 +82,9 @@ class FilesystemFile(File):
     tunables: dict[str, str | int] | None = None
     """Settings while it is mounted: a name below `/sys/fs/TYPE/DEVICE`, or `queue/NAME`, and its value. Given back
     afterwards."""
+    state: str | list[str] | None = None
+    """In which states it is measured: `fresh`, names of `states`, or a list of these, each of which is restored before
+    a mount. Without it `fresh`."""
     promised: dict[str, Any] | None = None
     """What its device is promised to do, which the report holds against the figures: read and write rates (at least so
     much) and latencies (at most). `by` names the workloads that ask it, `burst` what it does for a while: `{read_iops:

@@ -12,9 +12,10 @@ from mountlab import checks
 from mountlab.core import names, numbers, plugins
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.groups import by_key
-from mountlab.core.model import Box, Filesystem, Search, Sweep, Until, Workload
+from mountlab.core.model import Box, Filesystem, Sweep, Until, Workload
 from mountlab.core.numbers import duration_text, percent, rough_duration
 from mountlab.core.objectives import objective_text
+from mountlab.core.search import Search
 from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES

@@ -19,12 +19,15 @@ from mountlab.core.model import Design, Sweep, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw, check_texts, parse_value
 from mountlab.core.shown import Shown
+from mountlab.sweep import state_entry
 from mountlab.sweep.capacity_entry import check_searches
 from mountlab.sweep.design_entry import DesignFile, read_design
 from mountlab.sweep.exclusion_entry import check_compared, read_exclusions
 from mountlab.sweep.expectation_entry import expectation_text, read_expectation
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem, without_retired
+from mountlab.sweep.neighbour_entry import check_beside, read_neighbours
 from mountlab.sweep.promise_entry import KEY, read_promises
+from mountlab.sweep.state_entry import StateFile, absent_cells, check_restored, in_each_state, read_states, read_turns
 from mountlab.sweep.validated import File, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import read_workloads, same_definitions
 from mountlab.tools import TOOLS
@@ -39,7 +42,11 @@ MOST_TRIALS = 15_000
 class SweepFile(File):
     """A sweep file, presets and overrides already applied."""
 
-    sections: ClassVar[dict[str, type[BaseModel]]] = {"design": DesignFile, "filesystems": FilesystemFile}
+    sections: ClassVar[dict[str, type[BaseModel]]] = {
+        "design": DesignFile,
+        "filesystems": FilesystemFile,
+        "states": StateFile,
+    }
 
     name: str
     """Of the sweep: a part of the run's name. Without it the name of the file."""
@@ -49,6 +56,12 @@ class SweepFile(File):
     """What is measured: a name of yours for each, and its entry."""
     workloads: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
     """What is run on each: a name of yours, and its entry. A list of values in it is a factor."""
+    states: dict[str, StateFile] | None = None
+    """States in which file systems can be when they are measured: a name of yours for each, and its entry. A file
+    system says by `state` in which it is."""
+    neighbours: dict[str, dict[str, Any]] | None = None
+    """What can run beside a workload: a name of yours for each, and a tool with its options, `where` and `limits`. A
+    workload says by `beside` what does."""
     exclude: list[dict[str, Any]] | None = None
     """Cells taken out, by `filesystem`, `workload` and any option: `[{filesystem: tmpfs, direct: true}]`."""
     box: str = "local"
@@ -244,18 +257,30 @@ def _text_of(path: object, read: Reader | None, entry: Raw, key: str, where: str
 def _sweep(file: SweepFile, where: str) -> Sweep:
     boxes = _boxes(file, where)
     check_names((*file.filesystems, *file.workloads, file.name, file.box, *boxes), where)
+    check_names((*(file.states or ()), *(file.neighbours or ())), where)
     check_names(file.published or (), f"{where}: published")
     filesystems = tuple(
-        read_filesystem(name, entry, f"{where}: filesystems.{name}", also=[KEY])
+        read_filesystem(name, entry, f"{where}: filesystems.{name}", also=[KEY, state_entry.KEY])
         for name, entry in file.filesystems.items()
     )
     workloads = tuple(
         w for name, entry in file.workloads.items() for w in read_workloads(name, entry, f"{where}: workloads.{name}")
     )
     own_metrics = same_definitions(workloads, f"{where}: workloads")
+    neighbours = read_neighbours(file.neighbours or {}, filesystems=file.filesystems, where=f"{where}: neighbours")
+    check_beside(workloads, neighbours, f"{where}: workloads")
+    states = read_states(file.states or {}, f"{where}: states")
+    turns = read_turns(
+        {name: entry.state for name, entry in file.filesystems.items()},
+        states=states,
+        filesystems=filesystems,
+        where=f"{where}: filesystems",
+    )
+    workloads = in_each_state(workloads, turns, f"{where}: workloads")
     check_choices(file.metrics or [], {**METRICS, **own_metrics}, f"{where}: metrics", "metric")
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
     design = _with_search_blocks(file.design, workloads, read_design(file.design, file.baseline, where), where)
+    check_restored(turns, design, f"{where}: design.fresh_filesystem")
     blocks = design.repeats + design.warmup + design.explain
     _check_trials(len(filesystems) * len(workloads), blocks, where)
     sweep = Sweep(
@@ -265,7 +290,15 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
         boxes=boxes,
         filesystems=filesystems,
         workloads=workloads,
-        excluded=read_exclusions(file.exclude, filesystems, workloads, f"{where}: exclude"),
+        states=states,
+        neighbours=neighbours,
+        excluded=read_exclusions(
+            file.exclude,
+            filesystems,
+            workloads,
+            f"{where}: exclude",
+            absent=absent_cells(filesystems, workloads, turns),
+        ),
         design=design,
         metrics=tuple(file.metrics or ()),
         baseline=file.baseline,

@@ -25,8 +25,9 @@ from typing import Any
 from mountlab.core import plugins
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import METRICS, Metric
-from mountlab.core.model import COLUMNS, Search, Workload
+from mountlab.core.model import COLUMNS, Workload
 from mountlab.core.options import Option, OptionValue, read_value, unknown_key
+from mountlab.core.search import Search
 from mountlab.sweep.capacity_entry import read_capacity
 from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
@@ -37,6 +38,12 @@ Raw = dict[str, Any]
 VARY = ("all-combinations", "one-at-a-time")
 MOST_ROUNDS = 1000
 MOST_CLIENTS = 64
+BESIDE = "beside"
+"""The key of a workload that names what runs beside it; a list of several is a factor."""
+ALONE = "none"
+"""Its level without a neighbour: no neighbour has this name."""
+TOGETHER = "+"
+"""Between the names of neighbours that run together, in the level's label."""
 BOX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 """Of a client: it names files and a socket."""
 MOST_LEVELS, MOST_CELLS = 1000, 10_000
@@ -55,6 +62,8 @@ DESIGN_KEYS: dict[str, str] = {
     f"{MOST_ROUNDS}; 0, and where nothing is said: none.",
     "clients": "Boxes that drive it together, by fio's client/server mode: `[a, b]`, names of files in params/boxes/. "
     "Each has files of its own, on a file system that all of them see (nfs, dir).",
+    BESIDE: "Neighbours that run through the whole of each trial, by name. A list is a factor, with the level "
+    f"`{ALONE}` for none, and an inner list for several together: `[{ALONE}, backup, [backup, web]]`.",
     "capacity": "The search for the highest rate of arriving requests at which a latency objective holds: "
     "`{objective: {p99: 5ms, of: [read, write]}, half_width: 5%, max_trials: 60}` (docs/how-to/capacity.md).",
 }
@@ -131,8 +140,9 @@ class _WorkloadEntry:
 
     @property
     def given(self) -> Raw:
-        """Its options."""
-        return {key: raw for key, raw in self.raw.items() if key not in ("tool", *DESIGN_KEYS)}
+        """Its options, and what runs beside it."""
+        reserved = {"tool", *DESIGN_KEYS} - {BESIDE}
+        return {key: raw for key, raw in self.raw.items() if key not in reserved}
 
     def workloads(self) -> list[Workload]:
         factors = {key: self.levels(key, raw, self.where) for key, raw in self.given.items() if isinstance(raw, list)}
@@ -157,6 +167,8 @@ class _WorkloadEntry:
         return list(workloads.values())
 
     def levels(self, key: str, raw: Any, where: str) -> list[Level]:
+        if key == BESIDE:
+            return beside_levels(raw, f"{where}.{key}")
         option = option_of(self.tool, key, where)
         return read_levels(raw if isinstance(raw, list) else [raw], option, f"{where}.{key}")
 
@@ -226,10 +238,13 @@ class _WorkloadEntry:
     def workload(self, combination: Combination, where: str) -> Workload:
         read = {key: level.read for key, level in combination.items()}
         for key, raw in self.given.items():
-            if key not in combination:
+            if key == BESIDE and key not in combination:
+                read[key] = beside_levels(raw, f"{self.where}.{key}")[0].read
+            elif key not in combination:
                 read[key] = read_value(raw, option_of(self.tool, key, self.where), where=f"{self.where}.{key}")
+        beside = read.pop(BESIDE).value if BESIDE in read else ALONE
         defaults = {key: option.default for key, option in self.tool.options.items() if option.default is not None}
-        options = {**defaults, **{key: read[key].value for key in (*self.given, *combination)}}
+        options = {**defaults, **{key: value.value for key, value in read.items()}}
         self.tool.check(options, where=where)
         clients = read_clients(self.raw.get("clients", []), self.tool, options, self.where)
         factors = {key: level.read.label for key, level in combination.items()}
@@ -244,6 +259,7 @@ class _WorkloadEntry:
             clients=clients,
             own_metrics=self.tool.own_metrics(options),
             search=self.search(options),
+            beside=() if beside == ALONE else tuple(str(beside).split(TOGETHER)),
         )
         if entry := TOOLS.entry(self.tool.name):
             _check_plugin(self.tool, workload, entry)
@@ -295,7 +311,7 @@ def read_clients(raw: Any, tool: Tool, options: Mapping[str, Any], where: str) -
 
 def _settings(workload: Workload) -> Settings:
     """Return what tells a workload from its neighbours."""
-    return frozenset(workload.options.items())
+    return frozenset({**workload.options, BESIDE: workload.beside}.items())
 
 
 def _check_count(count: int, where: str) -> None:
@@ -353,6 +369,27 @@ def read_levels(values: list[Any], option: Option, where: str) -> list[Level]:
     repeated = [level.raw for i, level in enumerate(levels) if any(level.same(other) for other in levels[:i])]
     if repeated:
         raise ParameterError("a level is given twice", where=where, got=repr(repeated[0]), allowed="each level once")
+    return levels
+
+
+def beside_levels(raw: Any, where: str) -> list[Level]:
+    """Return the levels of `beside`: one of a name, one for each entry of a list. Neighbours that run together are an
+    inner list, or named with TOGETHER between them. Raises ParameterError; whether they exist is for others to see."""
+    levels: list[Level] = []
+    for entry in raw if isinstance(raw, list) else [raw]:
+        names = entry if isinstance(entry, list) else entry.split(TOGETHER) if isinstance(entry, str) else []
+        if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
+            raise ParameterError(
+                "not neighbours that run beside a workload",
+                where=where,
+                got=repr(entry),
+                allowed=f"{ALONE}, a name of `neighbours`, or a list of several that run together",
+            )
+        label = TOGETHER.join(names)
+        levels.append(Level(entry, OptionValue(label, label)))
+    labels = [level.read.label for level in levels]
+    if not levels or len({*labels}) < len(labels):
+        raise ParameterError("neighbours are named once each", where=where, got=repr(raw), allowed=f"[{ALONE}, NAME]")
     return levels
 
 

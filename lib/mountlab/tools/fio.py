@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError, all_of, raise_all
-from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Search, Target, Workload, everywhere
+from mountlab.core.model import FILES, MARK_BYTES, Measurement, Program, Scalar, Target, Workload, everywhere
 from mountlab.core.options import Option
 from mountlab.core.resolution import Step
+from mountlab.core.search import Search
 from mountlab.core.units import MIB
 from mountlab.tools import fio_clients, fio_help, fio_open_loop, fio_options, fio_report, fio_seeds, fio_series
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache

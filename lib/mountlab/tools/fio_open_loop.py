@@ -26,7 +26,8 @@ import numpy as np
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Measurement, Objective, Scalar, Search
+from mountlab.core.model import Measurement, Scalar
+from mountlab.core.search import Objective, Search
 from mountlab.stats.arrivals import Arrivals
 from mountlab.stats.histograms import ios_needed
 

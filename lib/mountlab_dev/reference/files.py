@@ -13,7 +13,9 @@ from mountlab.sweep.capacity_entry import CapacityFile
 from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.exclude_file import ExcludeFile, ExclusionFile
 from mountlab.sweep.filesystem_entry import FilesystemFile
+from mountlab.sweep.neighbour_entry import NEIGHBOUR_KEYS
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
+from mountlab.sweep.state_entry import StateFile
 from mountlab.sweep.sweep_file import PRESET_KEYS, SweepFile
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
@@ -24,7 +26,7 @@ from mountlab_dev.reference.markdown import code, codes, one_line, page, table
 
 _PLACES: dict[type[BaseModel], str] = {
     DesignFile: "[design](#design)", UntilFile: "[design.until](#designuntil)",
-    FilesystemFile: "[filesystems](#filesystems)",
+    FilesystemFile: "[filesystems](#filesystems)", StateFile: "[states](#states)",
     ImportedFilesystem: "[filesystems of an import](#filesystems-of-an-import)",
     PublishedRow: "[rows](#rows)", GroupFile: "[groups](#groups)",
 }  # fmt: skip
@@ -51,6 +53,7 @@ def sweep_page() -> str:
             "An option of the tool. A list makes it a factor: the workload is run once for each of its values.",
         ),
     ]
+    neighbours = [(code(key), "", "", text) for key, text in NEIGHBOUR_KEYS.items()]
     return page(
         "Sweep files",
         "One question in one YAML file: `params/sweeps/*.yml`. The same file is a papermill parameter file, and every "
@@ -62,7 +65,9 @@ def sweep_page() -> str:
             FilesystemFile,
             "An entry. Which keys a type understands stands in [filesystems.md](filesystems.md).",
         ),
+        _section("states", StateFile, "An entry."),
         "## workloads\n\nAn entry.\n\n" + _table(design),
+        "## neighbours\n\nAn entry has a tool and its options, as one of workloads, and:\n\n" + _table(neighbours),
         _section(
             "workloads.capacity",
             CapacityFile,
