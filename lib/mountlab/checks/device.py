@@ -296,8 +296,8 @@ def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
             yield Doubt.of_cell(
                 sample.cell,
                 f"{sample.name} became worse over the run, on a device that does not rotate: a flash device that has "
-                "used up its clean blocks has to make new ones while it writes. Trim or erase it before the run, "
-                "write it full twice first (precondition), or compare in that state on purpose.",
+                "used up its clean blocks has to make new ones while it writes. Measure it worn on purpose "
+                "(`state: worn`, with `states: {worn: {write: 2}}`), or trim it before the run.",
                 metrics=sample.metric,
             )
 
@@ -372,8 +372,8 @@ CHECKS = (
     Check(
         "garbage-collection",
         garbage_collection,
-        "Trim or erase the device before the run, write it full twice first (`precondition`), or compare "
-        "in that state on purpose.",
+        "Measure the device worn on purpose (`state: worn`, with `states: {worn: {write: 2}}`), which writes all of it "
+        "twice before each mount, or trim it before the run.",
         severities=("note",),
         blind=_no_disk_known,
     ),
