@@ -17,6 +17,8 @@ OFF = re.compile(r"( *)# ([a-z_]+:.*)")
 """A line of a key or an entry that is off. Remarks begin with a capital letter."""
 NOT_TOGETHER = {"boxes": "box", "until": "repeats"}
 """Key to the one in whose place it stands."""
+NEEDED = {"old": "states", "disturbed": "neighbours"}
+"""Entry to the key that defines what it names."""
 
 
 def off() -> Iterator[tuple[str, range]]:
@@ -47,7 +49,7 @@ def with_on(*keys: str) -> dict[str, Any]:
 
 @every_row("key", [key for key, _ in ENTRIES])
 def test_an_entry_that_is_off_is_valid_when_it_is_on(key: str) -> None:
-    as_it_is, changed = resolve(with_on(), where="new"), resolve(with_on(key), where="new")
+    as_it_is, changed = resolve(with_on(), where="new"), resolve(with_on(key, NEEDED.get(key, key)), where="new")
     assert changed.parameters != as_it_is.parameters
     assert changed.sweep.cells
 

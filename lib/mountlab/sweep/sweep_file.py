@@ -282,7 +282,8 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     design = _with_search_blocks(file.design, workloads, read_design(file.design, file.baseline, where), where)
     check_restored(turns, design, f"{where}: design.fresh_filesystem")
     blocks = design.repeats + design.warmup + design.explain
-    _check_trials(len(filesystems) * len(workloads), blocks, where)
+    absent = absent_cells(filesystems, workloads, turns)
+    _check_trials(len(filesystems) * len(workloads) - len(absent), blocks, where)
     sweep = Sweep(
         name=file.name,
         question=file.question.strip(),
@@ -292,13 +293,7 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
         workloads=workloads,
         states=states,
         neighbours=neighbours,
-        excluded=read_exclusions(
-            file.exclude,
-            filesystems,
-            workloads,
-            f"{where}: exclude",
-            absent=absent_cells(filesystems, workloads, turns),
-        ),
+        excluded=read_exclusions(file.exclude, filesystems, workloads, f"{where}: exclude", absent=absent),
         design=design,
         metrics=tuple(file.metrics or ()),
         baseline=file.baseline,
