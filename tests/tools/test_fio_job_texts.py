@@ -523,7 +523,7 @@ def test_an_engine_that_uses_no_file_system_is_replaced_only_where_that_is_asked
     assert "# dropped: spdk_conf=./x.conf   (" in read.text
 
 
-@every_row("engine", ["filedelete", "cpuio", "net"])
+@every_row("engine", ["dirdelete", "cpuio", "net"])
 def test_an_engine_that_nothing_can_stand_for_is_not_replaced(engine: str) -> None:
     text = f"[a]\nioengine={engine}\nrw=read\nsize=1m\n"
     (error,) = import_text(text, variables={}, size=None, where="f", include={}.get, engine="libaio").problems

@@ -61,7 +61,9 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
          "loops": 3, "call_times": True},
         {"count": 200, "file_size": "100B", "sync": "none", "call_times": True, "keep_files": False, "cache": "as_is"},
     ],
+    "large-directory": [{"names": 100_000}, {"names": 20_000, "operations": "create stat remove"}],
     "pg_test_fsync": [{"time_per_test": "1s"}, {"time_per_test": "1s", "cache": "cold"}],
+    "tree": [{"files": 5000, "operations": "make git-status copy grep stat remove"}, {"files": 2000}],
 }  # fmt: skip
 """Options as in a sweep file, with every needed one."""
 RECORDED: dict[str, list[dict[str, str]]] = {
@@ -76,7 +78,11 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"fio.json": "fio/mixed-two-jobs.json"},
     ],
     "fs_mark": [{"stdout": "fs_mark/v-S4-L3-ext4.stdout"}, {"stdout": "fs_mark/v-unlinked-tmpfs.stdout"}],
+    "large-directory": [
+        {"stdout": "large-directory/ext4.stdout"}, {"stdout": "large-directory/busybox.stdout"},
+    ],
     "pg_test_fsync": [{"stdout": "pg_test_fsync/ext4.stdout"}, {"stdout": "pg_test_fsync/ramfs.stdout"}],
+    "tree": [{"stdout": "tree/ext4.stdout"}, {"stdout": "tree/busybox.stdout"}],
 }  # fmt: skip
 """For each example the files of a recorded trial of it."""
 OTHER_WORK: dict[str, dict[str, Any]] = {
@@ -85,7 +91,9 @@ OTHER_WORK: dict[str, dict[str, Any]] = {
     "filebench": {"runtime": "60s"},
     "fio": {"size": "1GiB"},
     "fs_mark": {"count": 201},
+    "large-directory": {"names": 100_001},
     "pg_test_fsync": {"time_per_test": "2s"},
+    "tree": {"files": 5001},
 }
 """Changes of the examples that the recordings do not fit."""
 NEEDS_NOTHING = {"pg_test_fsync"}
@@ -198,7 +206,9 @@ PLAIN: dict[str, dict[str, Any]] = {
     "filebench": {"workload": "fileserver"},
     "fio": {"rw": "write", "size": "64MiB", "log_avg_msec": False},
     "fs_mark": {"count": 10, "file_size": "4KiB"},
+    "large-directory": {"names": 10},
     "pg_test_fsync": {},
+    "tree": {"files": 10},
 }  # fmt: skip
 """The shortest entry of each tool; fio's without logs, whose windows other options change."""
 OWN = {"workload": None, "wml": "flowop statfile name=s,filesetname=tree", "space": "1MiB"}
@@ -403,6 +413,21 @@ GOLDEN: dict[str, list[Golden]] = {
         ("files_per_directory", 8, IN_DIRECTORIES, ["argv: -N 7 => -N 8"]),
         ("cache", "cold", {}, ["cache: => cold"]),
     ],
+    "large-directory": [
+        ("names", 11, {}, ["argv: 10 => 11"]),
+        ("operations", "remove create", {}, ["argv: create,list,stat,remove => create,remove"]),
+        ("cache", "as_is", {}, ["argv: cold => as_is", "cache: cold => as_is"]),
+    ],
+    "tree": [
+        ("files", 11, {}, ["argv: 10 => 11"]),
+        (
+            "operations",
+            "grep git-status",
+            {},
+            ["argv: make,copy,grep,stat,remove => git-status,grep", "argv: => git"],
+        ),
+        ("cache", "as_is", {}, ["argv: cold => as_is", "cache: cold => as_is"]),
+    ],
     "pg_test_fsync": [
         ("time_per_test", "2s", {}, ["argv: -s 5 => -s 2"]),
         ("cache", "cold", {}, ["cache: => cold"]),
@@ -513,17 +538,21 @@ UNKNOWN: dict[str, Refusal] = {
     "filebench": ({"nfile": 8}, "unknown option for filebench", "nfile", "'nfile'", "appendsize, burst"),
     "fio": ({"iodpeth": 4}, "the box's fio has no such option", "iodpeth", "iodpeth", "what `fio --cmdhelp` lists"),
     "fs_mark": ({"cuont": 8}, "unknown option for fs_mark", "cuont", "'cuont'", "cache, call_times, count"),
+    "large-directory": ({"nmaes": 8}, "unknown option for large-directory", "nmaes", "'nmaes'", "cache, names"),
+    "tree": ({"fiels": 8}, "unknown option for tree", "fiels", "'fiels'", "cache, files, operations"),
     "pg_test_fsync": ({"time_per_tset": "1s"}, "unknown option for pg_test_fsync", "time_per_tset", "'time_per_tset'",
                       "cache, time_per_test"),
 }  # fmt: skip
 MEANT = {"command": "space", "dd": "count", "filebench": "nfiles", "fio": "iodepth", "fs_mark": "count",
-         "pg_test_fsync": "time_per_test"}  # fmt: skip
+         "large-directory": "names", "pg_test_fsync": "time_per_test", "tree": "files"}  # fmt: skip
 WRONG_TYPE: dict[str, Refusal] = {
     "command": ({"space": 5}, "a number with its unit is needed", "space", "5 (int)", "text such as '64KiB'"),
     "dd": ({"count": "8"}, "wrong value for an option", "count", "'8' (str)", "a whole number"),
     "filebench": ({"nfiles": "many"}, "wrong value for an option", "nfiles", "'many' (str)", "a whole number"),
     "fio": ({"direct": "yes"}, "wrong value for an option", "direct", "'yes' (str)", "true or false"),
     "fs_mark": ({"sync": False}, "wrong value for an option", "sync", "False (bool)", "none, fsync, sync"),
+    "large-directory": ({"names": "1e5"}, "wrong value for an option", "names", "'1e5' (str)", "a whole number"),
+    "tree": ({"files": "many"}, "wrong value for an option", "files", "'many' (str)", "a whole number"),
     "pg_test_fsync": ({"time_per_test": 5}, "a number with its unit is needed", "time_per_test", "5 (int)",
                       "text such as '60s'"),
 }  # fmt: skip
@@ -533,6 +562,8 @@ WRONG_VALUE: dict[str, Refusal] = {
     "filebench": ({"prealloc": 101}, "more files than there are", "prealloc", "101", "0 to 100"),
     "fio": ({"rwmixread": 101}, "beyond what the box's fio takes", "rwmixread", "101", "from 0 to 100"),
     "fs_mark": ({"threads": 65}, "fs_mark cannot do this", "threads", "threads 65", "1 to 64"),
+    "large-directory": ({"names": 1_000_001}, "not a number of names", "names", "1000001", "1 to 1000000"),
+    "tree": ({"files": 0}, "not a number of files for tree", "files", "0", "1 to 1000000"),
     "pg_test_fsync": ({"time_per_test": "1.5s"}, "pg_test_fsync counts whole seconds", "time_per_test", "1.5 s",
                       "1s to 3600s"),
 }  # fmt: skip
@@ -543,6 +574,8 @@ RESERVED: dict[str, Refusal] = {
     "fio": ({"filename": "/etc/x"}, "fio's option filename is not for a sweep to set", "filename", "filename",
             "outside its own directory"),
     "fs_mark": ({"d": "/etc"}, "fs_mark's option d is not for a sweep to set", "d", "d", "nothing else is written"),
+    "large-directory": ({"seed": 5}, "large-directory's option seed is not", "seed", "seed", "each block has a seed"),
+    "tree": ({"seed": 5}, "tree's option seed is not for a sweep to set", "seed", "seed", "each block has a seed"),
     "pg_test_fsync": ({"f": "/etc/x"}, "pg_test_fsync's option f is not for a sweep to set", "f", "f", "overwritten"),
 }  # fmt: skip
 
@@ -587,6 +620,10 @@ GLOBBED = {
     "fs_mark/*.stdout": ("test_tools_fs_mark.py", 'DATA.glob("*.stdout")'),
     "fio/fio_*.log": ("test_fio_series.py", 'DATA.glob("fio_*.log")'),
     "fio/2.*-write.json": ("test_logs.py", 'f"fio/{version}-write.json"'),
+    **{
+        f"versions/{name}.txt": ("test_tools_conformance.py", 'f"{name}-{version}.txt"')
+        for name in ("cp-9.1", "find-4.9.0", "grep-3.8", "ls-9.1", "tar-1.34", "xargs-4.9.0")
+    },
     "dd/uutils-*.stderr": ("test_logs_as_posted.py", 'f"dd/uutils-{version}.stderr"'),
 }
 """Recordings that a test takes by a pattern of their names: the test, and how it says so."""
@@ -622,6 +659,20 @@ VERSIONS: dict[str, list[tuple[str, str, str]]] = {
     "fio": [("fio-3.33.txt", "fio-3.33", "")],
     "pg_test_fsync": [("pg_test_fsync-15.18.txt", "pg_test_fsync (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "")],
     "fs_mark": [("fs_mark-3.3-usage.txt", "", "")],
+    **{
+        name: [
+            (f"{name}-{version}.txt", first, ""),
+            ("dd-busybox-1.35.0.txt", "BusyBox v1.35.0 (Debian 1:1.35.0-4+deb12u1+b1) multi-call binary.", "--version"),
+        ]
+        for name, version, first in (
+            ("cp", "9.1", "cp (GNU coreutils) 9.1"),
+            ("find", "4.9.0", "find (GNU findutils) 4.9.0"),
+            ("grep", "3.8", "grep (GNU grep) 3.8"),
+            ("ls", "9.1", "ls (GNU coreutils) 9.1"),
+            ("tar", "1.34", "tar (GNU tar) 1.34"),
+            ("xargs", "4.9.0", "xargs (GNU findutils) 4.9.0"),
+        )
+    },
     "mybench": [("fs_mark-3.3-usage.txt", "", "")],
 }
 """Program to recordings of what it says of itself, the version in it ('' where that is a checksum of the program), and

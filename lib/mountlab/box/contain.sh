@@ -57,11 +57,11 @@ choose_container() {
 }
 
 # Run a function in the cgroup, in a process of its own: this shell stays outside.
-# shellcheck disable=SC3028,SC2034 # MOUNTLAB_TRIAL is for end_stragglers
+# shellcheck disable=SC3028,SC2034 # MOUNTLAB_TRIAL is for end_stragglers, MOUNTLAB_HELPER for tools that drop caches themselves
 in_cgroup() (
     [ -z "$cgroup" ] || { echo 0 > "$members"; } 2>/dev/null || { around='' contained_by=environment; }
     put contained_by "$contained_by"
-    export MOUNTLAB_TRIAL="$out/."
+    export MOUNTLAB_TRIAL="$out/." MOUNTLAB_HELPER="$helper"
     if [ -n "$trace" ] && read -r pid _ < /proc/self/stat; then put trace_tool "$pid"; fi
     "$@"
 )

@@ -11,6 +11,7 @@ from mountlab.core.model import Design, Scalar, Workload
 from mountlab.core.names import metric_noun
 from mountlab.tools import TOOLS
 from mountlab.tools.fio_jobs import jobs_of
+from mountlab.tools.fio_metadata import is_metadata
 from mountlab.tools.fio_options import READS, WRITES
 
 _OFF = ("", "0", "none", "False")
@@ -132,6 +133,8 @@ def _fio(options: Mapping[str, Scalar]) -> Iterator[Stream]:
     comes to each block once: so a job that runs for a time, or loops, does not read from memory by itself."""
     for job in jobs_of(options):
         options = job.options
+        if is_metadata(options):
+            continue
         direct = _on(options, "direct") or str(options.get("buffered", "1")) == "0"
         repeats = _on(options, "norandommap") or str(options.get("random_distribution", "random")) != "random"
         again = repeats or str(options.get("invalidate", "1")) == "0"

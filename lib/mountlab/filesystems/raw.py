@@ -10,6 +10,7 @@ from mountlab.filesystems.base import BLOCK_DEVICE, directory_step
 from mountlab.filesystems.device import DeviceFamily
 from mountlab.filesystems.ext import Ext4
 from mountlab.filesystems.guard import mark_argv
+from mountlab.tools import fio_metadata
 
 
 class Raw(DeviceFamily):
@@ -52,4 +53,6 @@ class Raw(DeviceFamily):
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         if workload.tool not in ("fio", "dd"):
             return f"{workload.tool} makes files, and a raw device has none (fio and dd run on it)"
+        if workload.options.get("ioengine") in fio_metadata.SINCE:
+            return f"fio's engine {workload.options['ioengine']} works on files, and a raw device has none"
         return None

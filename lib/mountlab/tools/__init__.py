@@ -13,9 +13,13 @@ from mountlab.tools.dd import Dd
 from mountlab.tools.filebench import Filebench
 from mountlab.tools.fio import Fio
 from mountlab.tools.fs_mark import FsMark
+from mountlab.tools.large_directory import LargeDirectory
 from mountlab.tools.pg_test_fsync import PgTestFsync
+from mountlab.tools.tree import Tree
 
-_KNOWN: tuple[Tool, ...] = (CommandTool(), Dd(), Filebench(), Fio(), FsMark(), PgTestFsync())
+_KNOWN: tuple[Tool, ...] = (
+    CommandTool(), Dd(), Filebench(), Fio(), FsMark(), LargeDirectory(), PgTestFsync(), Tree(),
+)  # fmt: skip
 TOOLS = plugins.Registry(
     plugins.TOOLS,
     {tool.name: tool for tool in _KNOWN},

@@ -12,7 +12,16 @@ from mountlab.core.options import Option
 from mountlab.core.resolution import Step
 from mountlab.core.search import Search
 from mountlab.core.units import MIB
-from mountlab.tools import fio_clients, fio_help, fio_open_loop, fio_options, fio_report, fio_seeds, fio_series
+from mountlab.tools import (
+    fio_clients,
+    fio_help,
+    fio_metadata,
+    fio_open_loop,
+    fio_options,
+    fio_report,
+    fio_seeds,
+    fio_series,
+)
 from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
 from mountlab.tools.fio_jobs import Job, change_words, end_on_device, extent, job_file, jobs_of, layout_of, read_jobs
 from mountlab.tools.fio_options import READS, WRITES
@@ -41,6 +50,11 @@ class Fio(Tool):
     the tool. The latency of several jobs is weighted by their I/Os. Mountlab does not use the least and greatest
     bandwidth in fio's report, which are of other windows.
 
+    Engines without data: `filecreate` (fio 3.2 and later), `filestat` (3.18) and `filedelete` (3.27) create, look up or
+    delete `nrfiles` files in each job, one after the other, and flush nothing. `file_rate` is files by time, with fio's
+    own work between them, and `operation_latency` the system call alone. They report no bytes, and no logs over time.
+    fio looks up every file before it begins: `cache: cold` is refused for the last two.
+
     Several jobs: the bandwidth of all is their bytes over the time in which one or more of them run. With
     `clients`, fio on the box starts the jobs of all clients together, within the time that a message takes; their
     clocks are not synchronised. fio's own sum over its clients must be the same amount.
@@ -54,8 +68,8 @@ class Fio(Tool):
     clock_s = 1e-3
     """fio states run times in whole milliseconds, and computes bandwidth from them."""
     longer = "runtime with time_based or loops, or a larger size"
-    steps: Mapping[str, Step] = fio_report.steps(clock_s)
-    gives: tuple[str, ...] = fio_report.METRICS_REPORTED
+    steps: Mapping[str, Step] = {**fio_metadata.steps(fio_report.steps(clock_s)), **fio_report.steps(clock_s)}
+    gives: tuple[str, ...] = (*fio_report.METRICS_REPORTED, *fio_metadata.METRICS_REPORTED)
     drives_clients = True
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")
 
@@ -74,11 +88,13 @@ class Fio(Tool):
         for job in read.jobs:
             place = f"{where}.jobs: [{job.name}]" if "jobs" in options else where
             try:
-                self.check_given(job.options, fio_options.NEEDED, where=place)
+                needed = fio_metadata.NEEDED if fio_metadata.is_metadata(job.options) else fio_options.NEEDED
+                self.check_given(job.options, needed, where=place)
                 fio_options.check_job(job.options, where=place)
             except ParameterError as error:
                 problems += all_of(error)
         raise_all(problems)
+        fio_metadata.check(options, [job.options for job in read.jobs], where=where)
         check_cache(options, reads=_reads(read.jobs), where=where)
 
     def check_open_loop(self, options: Mapping[str, Scalar], *, where: str) -> tuple[str, ...]:
@@ -125,6 +141,10 @@ class Fio(Tool):
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return every figure of each job, and of all together. Latency means are of the whole latency (submission and
         completion), percentiles of the completion latency, as fio computes them."""
+        rows = self._parse_report(workload, output)
+        return [*fio_metadata.figures(rows)] if _moves_nothing(workload) else rows
+
+    def _parse_report(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         report = _read_report(output)
         if workload.clients:
             return _parse_clients(workload, output, report)
@@ -176,11 +196,17 @@ class Fio(Tool):
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         if workload.search:
             return ("capacity",)
+        if _moves_nothing(workload):
+            return ("file_rate",)
         patterns = {job.options["rw"] for job in jobs_of(workload.options)}
         sides = [
             side for side, patterns_of_side in (("read", READS), ("write", WRITES)) if patterns & {*patterns_of_side}
         ]
         return tuple(f"{side}_bandwidth" for side in sides)
+
+
+def _moves_nothing(workload: Workload) -> bool:
+    return any(fio_metadata.is_metadata(job.options) for job in jobs_of(workload.options))
 
 
 def _reads(jobs: Sequence[Job]) -> bool:
@@ -294,6 +320,8 @@ def _is_long(options: Mapping[str, Scalar], target: Target) -> bool:
 
 def _window_ms(jobs: Sequence[Job]) -> int:
     """Return the windows of the logs over time where the sweep says nothing; 0 for no logs."""
+    if any(fio_metadata.is_metadata(job.options) for job in jobs):
+        return 0
     timed = [float(job.options["runtime"]) for job in jobs if job.options.get("time_based")]
     return fio_series.window_ms(
         sum(job.clones for job in jobs),
@@ -440,8 +468,9 @@ def _check_echo(job: Job, entry: JobEntry, common: Mapping[str, Any]) -> None:
 def _check_amount(job: Job, clones: int, entry: JobEntry, *, ended_by_another: bool) -> None:
     """A killed fio leaves a whole report with error 0: the work done, or the time spent, must be what was asked."""
     moved, runtime_s = fio_report.moved(entry), fio_report.runtime_s(entry)
+    metadata = fio_metadata.is_metadata(job.options)
     if not moved:
-        raise ToolError("fio moved no bytes", where=FILE, got="io_bytes 0")
+        raise ToolError(f"fio {'did nothing' if metadata else 'moved no bytes'}", where=FILE, got="io_bytes 0")
     asked_s = float(job.options.get("runtime") or math.inf)
     requested = fio_options.asked_bytes(job.options, clones)
     steady = entry.get("steadystate")
@@ -451,10 +480,11 @@ def _check_amount(job: Job, clones: int, entry: JobEntry, *, ended_by_another: b
     is_open = ("ramp_time" in job.options and not time_based) or ended_by_another
     if runtime_s >= 0.99 * asked_s or (moved >= requested and not time_based) or attained or is_open:
         return
-    amount = f"{requested:.0f} B"
+    size, unit = (int(job.options["bs"]), "files") if metadata else (1, "B")
+    amount = f"{requested / size:.0f} {unit}"
     raise ToolError(
         "fio stopped early",
         where=FILE,
-        got=f"{moved} B in {runtime_s} s",
+        got=f"{moved // size} {unit} in {runtime_s} s",
         allowed=f"{asked_s} s" if time_based else amount + (f" or {asked_s} s" if asked_s < math.inf else ""),
     )

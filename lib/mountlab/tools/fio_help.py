@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.core.errors import ParameterError, did_you_mean
+from mountlab.tools.fio_metadata import SINCE
 from mountlab.tools.fio_options import numbers
 
 SCRIPT = """
 fio --cmdhelp=all
 for name; do case $name in cache | jobs) ;; *) echo "option $name"; fio --cmdhelp="$name" ;; esac; done
-for engine in libaio io_uring mmap pvsync2; do echo "engine $engine"; fio --enghelp=$engine; done
+for engine in libaio io_uring mmap pvsync2 filecreate filestat filedelete; do
+    echo "engine $engine"; fio --enghelp=$engine
+done
 """
 """Prints the list of all options, what the named ones take, and the options of those engines that have any. `cache` and
 `jobs` are Mountlab's own."""
@@ -44,6 +47,8 @@ class Help:
     described: Mapping[str, OptionHelp]
     engines: Mapping[str, frozenset[str]]
     """Engine to the options that it adds."""
+    missing: frozenset[str]
+    """Engines that it does not have, of those that SCRIPT asks for."""
 
 
 def read_help(text: str) -> Help | None:
@@ -54,7 +59,9 @@ def read_help(text: str) -> Help | None:
     if len(names) < FEWEST:
         return None
     described = {name: _option(body.splitlines()) for kind, name, body in named if kind == "option"}
-    return Help(names, described, {name: _listed(body) for kind, name, body in named if kind == "engine"})
+    engines = {name: body for kind, name, body in named if kind == "engine"}
+    missing = frozenset(name for name, body in engines.items() if f"{name} not found" in body)
+    return Help(names, described, {name: _listed(body) for name, body in engines.items()}, missing)
 
 
 def _listed(text: str) -> frozenset[str]:
@@ -76,6 +83,14 @@ def _option(lines: list[str]) -> OptionHelp:
 def check_options(options: Mapping[str, str], box_help: Help, *, where: str) -> None:
     """Raise ParameterError for an option that this fio does not have, or a value beyond what it says."""
     engine = options.get("ioengine", "psync")
+    if engine in box_help.missing and engine in SINCE:
+        raise ParameterError(
+            f"the box's fio has no engine {engine}",
+            where=f"{where}.ioengine",
+            got=repr(engine),
+            allowed=f"fio {SINCE[engine]} or later for it",
+            next_step="install a later fio on the box, or use tool: large-directory or tool: tree, which need none",
+        )
     names = box_help.names | box_help.engines.get(engine, frozenset())
     for name, value in options.items():
         place = f"{where}.{name}"
@@ -88,7 +103,8 @@ def check_options(options: Mapping[str, str], box_help: Help, *, where: str) -> 
                 allowed=f"with ioengine {', '.join(elsewhere)}" if elsewhere else "what `fio --cmdhelp` lists",
                 next_step=did_you_mean(name, sorted(names)),
             )
-        if name in box_help.described:
+        listed = name != "ioengine" or value not in SINCE  # fio does not name all of these there
+        if name in box_help.described and listed:
             _check_value(value, box_help.described[name], place)
 
 

@@ -11,7 +11,7 @@ from mountlab.core.errors import ParameterError, raise_all
 from mountlab.core.model import Scalar
 from mountlab.core.numbers import counted
 from mountlab.core.units import GIB
-from mountlab.tools import fio_seeds
+from mountlab.tools import fio_metadata, fio_seeds
 from mountlab.tools.fio_grammar import JobLine, is_global, origins, safe_name
 from mountlab.tools.fio_options import OPTIONS, READS, WRITES, arguments, file_count, fio_seconds, is_on
 from mountlab.tools.fio_rules import BESIDE, Ruling, rule
@@ -106,7 +106,7 @@ def read_jobs(
     beside = {name: value for name, value in options.items() if name not in BESIDE}
     if "jobs" not in options:
         problems = unused_variables(json.loads(str(options.get("variables", "{}"))), "", f"{where}.variables")
-        return JobText((Job(OWN_NAME, beside),), (), tuple(problems))
+        return JobText((Job(OWN_NAME, fio_metadata.completed(beside)),), (), tuple(problems))
     given = json.loads(str(options.get("variables", "{}")))
     for name, value in beside.items():
         if "$" in str(value):  # in a job file fio fills in what stands after '$', and has a shell compute with it
@@ -249,6 +249,9 @@ class _Reader:
 
     def _complete(self, line: JobLine) -> None:
         """Give a job what fio takes where nothing is said, and a size."""
+        if fio_metadata.is_metadata(self.current):
+            self._complete_metadata(line)
+            return
         options = self.current
         if "rw" not in options:
             options["rw"] = "read"
@@ -260,6 +263,17 @@ class _Reader:
             self._add(line, "refill_buffers=1", "new data for each write, unless the file says what data")
         elif self.given.intersection(_DATA) and "refill_buffers" not in self.given:
             options.pop("refill_buffers", None)
+
+    def _complete_metadata(self, line: JobLine) -> None:
+        """Give a job that moves no data what its engine needs."""
+        before, self.current = self.current, fio_metadata.completed(self.current)
+        why = f"what {self.current['ioengine']} needs: each file counts as one I/O of bs bytes"
+        for name, value in self.current.items():
+            if before.get(name) != value:
+                own = self.lines.get(name)
+                self._add(own or line, f"{name}={value}", why, own.text if own else "")
+        if own := self.lines.get("filesize"):
+            self._add(own, "", why, own.text)
 
     def _complete_sizes(self, line: JobLine) -> None:
         options, whole = self.current, int(self.beside.get("size", self.usual_size))

@@ -11,6 +11,7 @@ from mountlab.core.errors import ParameterError, did_you_mean, raise_all
 from mountlab.core.model import Scalar
 from mountlab.core.options import Option
 from mountlab.core.units import KIB
+from mountlab.tools import fio_metadata
 from mountlab.tools.base import CACHE, Written
 
 READS = ("read", "randread", "readwrite", "rw", "randrw", "trimread")
@@ -29,10 +30,8 @@ HIDDEN_CALLS: Mapping[str, str] = {
     ),
 }
 """Word of fio's command to why no system call of its own stands for what it reads or writes."""
-WITHOUT_DATA = (
-    "filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete", "net", "netsplice", "cpuio", "exec",
-)  # fmt: skip
-"""Engines that store no data: they count files as bytes, or do other work. No engine can stand for them."""
+WITHOUT_DATA = ("dircreate", "dirstat", "dirdelete", "net", "netsplice", "cpuio", "exec")
+"""Engines that store no data: they work on directories, or do other work. No engine can stand for them."""
 OPTIONS: Mapping[str, Option] = {
     "rw": Option(
         kind="choice",
@@ -45,7 +44,11 @@ OPTIONS: Mapping[str, Option] = {
     "io_size": Option(kind="size", help="bytes that each job moves, where that is not its size"),
     "numjobs": Option(kind="int", default=1, help="clones of the job, each a process with a file of its own"),
     "iodepth": Option(kind="int", help="I/Os in flight at a time; asynchronous engines only"),
-    "ioengine": Option(kind="text", default="psync", help="how I/O is done: " + ", ".join(ENGINES)),
+    "ioengine": Option(
+        kind="text",
+        default="psync",
+        help=f"how I/O is done: {', '.join(ENGINES)}. With {', '.join(fio_metadata.SINCE)} no data is moved",
+    ),
     "direct": Option(kind="flag", help="past the page cache (O_DIRECT)"),
     "time_based": Option(kind="flag", help="go on for the whole `runtime`, again from the beginning where needed"),
     "runtime": Option(kind="duration", help="how long at most; with `time_based` how long"),
@@ -333,7 +336,7 @@ def _check_whole(name: str, where: str) -> None:
 
 
 def _check_engine(engine: str, where: str) -> None:
-    if engine in ENGINES:
+    if engine in (*ENGINES, *fio_metadata.SINCE):
         return
     replace = "take one of these; for a job file `mountlab sweep import-job FILE --engine libaio` does so"
     leave_out = "leave the job out: no other engine can stand for it"
@@ -341,7 +344,7 @@ def _check_engine(engine: str, where: str) -> None:
         "not an engine that reads and writes files on Linux",
         where=where,
         got=repr(engine),
-        allowed=", ".join(ENGINES),
+        allowed=", ".join((*ENGINES, *fio_metadata.SINCE)),
         next_step=leave_out if engine in WITHOUT_DATA else did_you_mean(engine, ENGINES) or replace,
     )
 
@@ -385,6 +388,8 @@ def written(jobs: Sequence[Mapping[str, Scalar]]) -> Written:
 
 def _written(options: Mapping[str, Scalar]) -> Written:
     """Of one job, in the order in which fio looks at its options (fill_io_buffer)."""
+    if fio_metadata.is_metadata(options):
+        return Written("nothing: files are created, looked up or deleted", False)
     reduced = [f"{name} {options[name]}" for name in _REDUCED if is_on(options, name)]
     if reduced:
         return Written(f"random data, reduced on purpose ({', '.join(reduced)})", True)

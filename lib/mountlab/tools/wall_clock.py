@@ -31,7 +31,7 @@ def timed(argv: tuple[str, ...], output: str) -> tuple[str, ...]:
     return ("sh", "-c", _SCRIPT, "timed", f"{output}/{FILE}", *argv)
 
 
-def elapsed(stamps: str | None) -> tuple[float, float]:
+def elapsed(stamps: str | None, *, where: str = FILE) -> tuple[float, float]:
     """Return how long the command took, in seconds, and the step of that figure.
 
     Where the wall clock was set meanwhile, or date(1) tells no fractions of a second, /proc/uptime counts, which is
@@ -41,7 +41,7 @@ def elapsed(stamps: str | None) -> tuple[float, float]:
     if not match:
         raise ParseError(
             "the box's clock was not read around the command",
-            where=FILE,
+            where=where,
             got=repr((stamps or "")[:80]),
             allowed="three readings of the wall clock and four of /proc/uptime",
             next_step="see whether the box's output_root is full, or take a time that the program itself prints",
