@@ -60,7 +60,7 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "largest_lateness": "The longest time from when a request was due until it was issued, as far as that is known.",
     "objective_used": "The largest ratio of a percentile to its limit; missing where the schedule was not kept closely "
     "enough to know it.",
-    "file_rate": "Files made by time; the label names an iteration.",
+    "file_rate": "Files handled by time; the label names the operation, or an iteration.",
     "operation_rate": "Operations by time; the label names the operation; of fio, reads and writes together.",
     "sync_rate": "Flushes by time; the label names the method.",
     "operation_latency": "How long an operation takes, on average; the label names it.",
@@ -81,7 +81,7 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("dd", "*bandwidth", "bytes / seconds of its summary, computed again: dd prints two digits"),
     ("dd", "elapsed", "seconds of its summary"),
     ("dd", "bytes", "copied bytes; label read or write"),
-    ("fio", "operation*", "in logs with `unified_rw_reporting`: `mixed`, as of one direction"),
+    ("fio", "operation*", "`clat_ns` of those that handle files; in logs with `unified_rw_reporting` `mixed`"),
     ("fio", "bandwidth", "in logs with `unified_rw_reporting`: `mixed.bw_bytes`"),
     ("fio", "*_bandwidth", "`bw_bytes`"),
     ("fio", "*_iops", "`iops`"),
@@ -100,6 +100,7 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("fio", "*_cpu", "`usr_cpu`, `sys_cpu`: averaged over the clones of a job"),
     ("fio", "context_switches", "`ctx`"),
     ("fio", "*_faults", "`majf`, `minf`"),
+    ("fio", "file_rate", "`iops` of `filecreate`, `filestat` and `filedelete`"),
     ("fio", "disk_utilization", "`disk_util.util`, labelled by disk where there are several"),
     ("fio", "elapsed", "run time, in the whole milliseconds that fio counts"),
     ("fio", "bytes", "`io_bytes`; label read or write"),
@@ -115,6 +116,10 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("fs_mark", "bytes", "files × size"),
     ("fs_mark", "app_overhead", "App Overhead, summed"),
     ("fs_mark", "space_used", "FSUse% of the last row"),
+    ("large-directory", "file_rate", "names / time of each operation (label)"),
+    ("large-directory", "elapsed", "the box's clock around each operation (label); their sum"),
+    ("tree", "file_rate", "files / time of each operation (label)"),
+    ("tree", "elapsed", "the box's clock around each operation (label); their sum"),
     ("pg_test_fsync", "sync_rate", "operations a second of each method (label)"),
     ("pg_test_fsync", "operation_latency", "1 / `sync_rate`"),
 )  # fmt: skip
@@ -304,7 +309,7 @@ TERMS: Mapping[str, str] = {
     "stopping rule": "`until`: blocks go on until every interval is narrow enough. Intervals are corrected for the "
     "looks.",
     "sweep": "One question: file systems, workloads and a design, in one YAML file of `params/sweeps`.",
-    "tool": "A benchmark program: fio, dd, filebench, fs_mark, pg_test_fsync, or any command.",
+    "tool": "A benchmark program: fio, dd, filebench, fs_mark, pg_test_fsync, tree, large-directory, or any command.",
     "trial": "One execution of one cell in one block.",
     "undecided": "A verdict: neither a difference nor equivalence is shown. It does not mean that both are the same.",
     "verdict": "What a comparison shows: faster, slower, same or undecided. The chance of a wrong one is held for all "

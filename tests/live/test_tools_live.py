@@ -108,6 +108,18 @@ LIVE: dict[str, Live] = {
         {"count": 18, "file_size": "1MiB"},
         ("fs_mark failed with exit status 1", "Insufficient free space"),
     ),
+    "large-directory": Live(
+        {"names": 500},
+        {"names": 100_000},
+        {"names": 30_000},
+        ("large-directory failed with exit status 1", "No space left on device"),
+    ),
+    "tree": Live(
+        {"files": 200},
+        {"files": 10_000},
+        {"files": 1150, "operations": "make"},
+        ("tree failed with exit status 1", "No space left on device"),
+    ),
     "pg_test_fsync": Live(
         {"time_per_test": "1s"},
         {"time_per_test": "5s"},

@@ -14,6 +14,7 @@ from mountlab.core.model import Scalar
 from mountlab.core.units import MIB
 from mountlab.tools.fio_grammar import JobLine, with_included
 from mountlab.tools.fio_jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs, with_origins
+from mountlab.tools.fio_metadata import SINCE
 from mountlab.tools.fio_options import ALIASES, ENGINES, OPTIONS, WITHOUT_DATA, check_job, fio_bytes
 from mountlab.tools.fio_rules import COMMANDS, DROPPED, ENGINE_ALIASES
 from mountlab.tools.fio_values import IN_BYTES, filled_lines, unused_variables
@@ -93,7 +94,7 @@ def import_text(
 
 def _is_other_engine(line: JobLine) -> bool:
     """Return whether a line chooses an engine whose I/Os those of another one can stand for."""
-    engines = (*ENGINES, *ENGINE_ALIASES, *WITHOUT_DATA)
+    engines = (*ENGINES, *ENGINE_ALIASES, *SINCE, *WITHOUT_DATA)
     return line.key == "ioengine" and "$" not in (line.value or "") and line.value not in engines
 
 
