@@ -19,6 +19,7 @@ from mountlab.results import paths, writer
 
 from mountlab_dev import bench_catalog
 from mountlab_dev.bench import (
+    ageing,
     clone,
     control,
     gate,
@@ -83,6 +84,7 @@ SUBJECTS: dict[str, Subject] = {
     "memory": lambda session: control.memory(session.box, session.scratch),
     "startup": lambda session: control.startup(session.repeats),
     "logs": lambda session: logs.rows(session.few, session.scratch / "logs"),
+    "ageing": lambda session: ageing.rows(session.few, session.scratch / "ageing"),
     "statistics": lambda session: statistics.rows(session.few),
     "reports": lambda session: reports.rows(session.box, session.few, session.scratch / "reports"),
     "catalog": _catalog,
