@@ -12,17 +12,17 @@ from mountlab.core.errors import MountlabError
 from mountlab.core.model import Program
 
 PACKAGES = {
-    "bash": "bash", "busybox": "busybox", "chromium": "chromium", "chrt": "util-linux", "dash": "dash",
-    "dd": "coreutils", "debugfs": "e2fsprogs", "e2fsck": "e2fsprogs", "filefrag": "e2fsprogs",
+    "bash": "bash", "btrfs": "btrfs-progs", "busybox": "busybox", "chromium": "chromium", "chrt": "util-linux",
+    "dash": "dash", "dd": "coreutils", "debugfs": "e2fsprogs", "e2fsck": "e2fsprogs", "filefrag": "e2fsprogs",
     "fincore": "util-linux-extra", "fio": "fio", "fish": "fish", "flock": "util-linux", "fs_mark": "fsmark",
     "gawk": "gawk", "git": "git", "ksh": "ksh", "losetup": "mount", "make": "make", "mawk": "mawk", "mdadm": "mdadm",
     "mke2fs": "e2fsprogs", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
     "mmdebstrap": "mmdebstrap", "mount": "mount", "newuidmap": "uidmap", "nsenter": "util-linux",
     "pdftotext": "poppler-utils", "perf": "linux-perf", "pg_test_fsync": "postgresql", "pvcreate": "lvm2",
     "qemu-system-x86_64": "qemu-system-x86", "runuser": "util-linux", "setpriv": "util-linux", "setsid": "util-linux",
-    "sfdisk": "fdisk", "shellcheck": "shellcheck", "sqfstar": "squashfs-tools", "ssh": "openssh-client",
-    "ssh-agent": "openssh-client", "ssh-keygen": "openssh-client", "sshd": "openssh-server", "strace": "strace",
-    "sudo": "sudo", "tar": "tar", "tcsh": "tcsh", "timeout": "coreutils", "unshare": "util-linux",
+    "sfdisk": "fdisk", "original-awk": "original-awk", "shellcheck": "shellcheck", "sqfstar": "squashfs-tools",
+    "ssh": "openssh-client", "ssh-agent": "openssh-client", "ssh-keygen": "openssh-client", "sshd": "openssh-server",
+    "strace": "strace", "sudo": "sudo", "tar": "tar", "tcsh": "tcsh", "timeout": "coreutils", "unshare": "util-linux",
     "useradd": "passwd", "visudo": "sudo", "wipefs": "util-linux", "zsh": "zsh",
     "DejaVuSans.ttf": "fonts-dejavu-core", "libatomic.so.1": "libatomic1",
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import NormalDist
 
 import pytest
@@ -19,7 +20,7 @@ def share_below(profile: AgeingProfile, size: float) -> float:
 
 @EVERY
 def test_classes_follow_one_another_and_have_files(profile: AgeingProfile) -> None:
-    for size, following in zip(profile.sizes, profile.sizes[1:], strict=False):
+    for size, following in pairwise(profile.sizes):
         assert size.upper == following.lower
     assert all(0 <= size.lower < size.upper and size.weight > 0 for size in profile.sizes)
     assert profile.source

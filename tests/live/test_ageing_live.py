@@ -1,4 +1,4 @@
-"""age.sh on real file systems: the same files from the same arguments, whatever awk and shell there are."""
+"""age.sh, snapshots.sh and state_evidence.sh on real file systems, with each awk, shell and dd that boxes have."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from disks import BTRFS_SIZE, MIB, SIZE, XFS_SIZE, Disks, command
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.profiles import DEVELOPER, MAIL, MEDIA, AgeingProfile, SizeClass, ageing_argv
+from mountlab.filesystems.state_evidence import free_space_reading, read_state, state_reading
 from programs import program
 from scipy import stats
 
@@ -53,6 +56,13 @@ def age(
     argv = ageing_argv(str(directory), fill=fill, churn=churn, profile=profile, seed=seed)
     environment = {**os.environ, "PATH": path}
     return subprocess.run([*shell, *argv[1:]], env=environment, capture_output=True, text=True, check=False)
+
+
+def snapshots(
+    directory: Path, *, count: int = 3, change: float = 0.05, seed: int = 7, path: str = os.environ["PATH"]
+) -> subprocess.CompletedProcess[str]:
+    argv = script_argv("snapshots.sh", str(directory), str(count), str(change), str(seed))
+    return subprocess.run(argv, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
 
 
 def figures(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -224,3 +234,92 @@ def test_a_fill_below_what_is_in_use_is_an_error(made: Disks) -> None:
     done = age(place / "aged", fill=0.1)
     assert (done.returncode, done.stdout) == (3, "")
     assert "bytes are in use from the beginning" in done.stderr
+
+
+def with_busybox(names: tuple[str, ...], directory: Path) -> str:
+    """Return a PATH where BusyBox is first under these names."""
+    directory.mkdir()
+    for name in names:
+        (directory / name).symlink_to(program("busybox"))
+    return f"{directory}:{os.environ['PATH']}"
+
+
+@pytest.fixture
+def snapshotted(made: Disks) -> tuple[Path, dict[str, str]]:
+    place = on_btrfs(made) / "snapshots"
+    place.mkdir()
+    return place, figures(snapshots(place))
+
+
+def test_each_snapshot_differs_from_the_one_before_in_the_share_that_was_changed(
+    snapshotted: tuple[Path, dict[str, str]],
+) -> None:
+    place, printed = snapshotted
+    assert sorted(path.name for path in place.iterdir()) == ["1", "2", "3", "live"]
+    versions = [(place / str(number) / "file").read_bytes() for number in (1, 2, 3)]
+    assert printed["digest"] == hashlib.sha256(versions[-1]).hexdigest()
+    assert {len(version) for version in versions} == {int(printed["size"])}
+    blocks = [[version[at : at + 4096] for at in range(0, len(version), 4096)] for version in versions]
+    changed = [sum(one != other for one, other in zip(*pair, strict=True)) for pair in pairwise(blocks)]
+    assert changed == [int(printed["changed"]) // 4096] * 2
+    assert changed[0] == pytest.approx(0.05 * len(blocks[0]), abs=1)
+    with pytest.raises(OSError, match="Read-only"):
+        (place / "1" / "new").write_text("")
+
+
+def test_busybox_makes_the_same_snapshots(
+    snapshotted: tuple[Path, dict[str, str]], made: Disks, tmp_path: Path
+) -> None:
+    """Its dd cannot pass over blocks that stay as they are."""
+    place = on_btrfs(made) / "snapshots"
+    place.mkdir()
+    printed = figures(snapshots(place, path=with_busybox(("awk", "dd", "tr"), tmp_path / "bin")))
+    assert {name: printed[name] for name in printed if name != "fill"} == {
+        name: snapshotted[1][name] for name in printed if name != "fill"
+    }
+    assert (place / "1" / "file").read_bytes() == (snapshotted[0] / "1" / "file").read_bytes()
+
+
+def test_snapshots_of_another_file_system_are_refused(memory: Callable[..., Path]) -> None:
+    done = snapshots(directory := memory())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"refused: snapshots can be made on btrfs only, and {directory} is on another file system\n"
+
+
+def test_a_snapshot_that_cannot_be_taken_is_an_error_with_the_number_of_those_that_are_there(
+    made: Disks, tmp_path: Path
+) -> None:
+    place = on_btrfs(made) / "snapshots"
+    place.mkdir()
+    shim = tmp_path / "bin"
+    shim.mkdir()
+    (shim / "btrfs").write_text(f'#!/bin/sh\ncase $* in *" 2") exit 1 ;; esac\nexec {program("btrfs")} "$@"\n')
+    (shim / "btrfs").chmod(0o755)
+    done = snapshots(place, path=f"{shim}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "the state was not reached: snapshot 2 of 3 could not be taken\n" in done.stderr
+    assert done.stderr.endswith("the state was not reached: 1 of 3 snapshots are there\n")
+
+
+@pytest.mark.parametrize(("kind", "mounted"), [("ext4", on_ext4), ("xfs", on_xfs), ("btrfs", on_btrfs)])
+def test_the_evidence_of_a_state_agrees_with_what_made_it(
+    kind: str, mounted: Callable[[Disks], Path], made: Disks
+) -> None:
+    place = mounted(made)
+    (place / "aged").mkdir()
+    printed = figures(age(place / "aged", churn=1, profile=MAIL))
+    argv = state_reading(str(place), seed=7)
+    texts = [subprocess.run(argv, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert texts[0] == texts[1]
+    free = free_space_reading(kind, made.loops[0])
+    refusal = subprocess.run(free, capture_output=True, text=True, check=False)
+    assert (refusal.returncode, refusal.stderr) == (1, f"refused: {made.loops[0]} is mounted\n")
+    command("umount", str(place))
+    state = read_state(texts[0], subprocess.run(free, capture_output=True, text=True, check=True).stdout)
+    command("mount", made.loops[0], str(place))
+    assert state.fill == pytest.approx(float(printed["fill"]), abs=0.05)  # what btrfs has available changes
+    assert state.files == int(printed["files"])
+    assert sum(state.extents.values()) == min(1000, state.files)
+    assert state.free is not None
+    assert state.free.extents > 20
+    assert state.free.size_bytes > 0.1 * state.capacity_bytes

@@ -1,3 +1,4 @@
+# Needs seeded.sh
 # age.sh DIRECTORY FILL CHURN SEED SIZES YOUNG TREE
 # Fill and age a mounted file system with the files of a profile (mountlab.filesystems.profiles).
 #   DIRECTORY  empty, the mount point itself or directly below it; never on the root file system
@@ -10,34 +11,10 @@
 # Prints `key value` a line: capacity (bytes that files can have), fill, files, written, age (written / capacity), rounds,
 # largest (the largest size that the capacity allows), seed, digest (of names and sizes, read back).
 # Ends with 0, 1 for a refusal that changed nothing, or 3 for a state that was not reached: that is written on standard error.
-LC_ALL=C
-export LC_ALL
-refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
 fail() { printf 'the state was not reached: %s\n' "$1" >&2; exit 3; }
 [ $# -eq 7 ] || refuse "7 arguments are needed, not $#"
 directory=$1 fill=$2 churn=$3 seed=$4 sizes=$5 young=$6 tree=$7
-for program in awk df find sha256sum sort stat sync tar tr xargs; do
-    command -v "$program" >/dev/null || refuse "the box has no $program"
-done
-[ ! -L "$directory" ] || refuse "$directory is a symbolic link"
-cd "$directory" 2>/dev/null || refuse "$directory is not a directory that can be entered"
-directory=$(pwd -P)
-for entry in * .[!.]* ..?*; do
-    if [ "$entry" != lost+found ] && { [ -e "$entry" ] || [ -L "$entry" ]; }; then refuse "$directory is not empty: $entry"; fi
-done
-here=$directory awk '{ gsub(/\\040/, " ", $5); if ($5 != "/" && ($5 == here || $5 == above)) found = 1 }
-    BEGIN { here = above = ENVIRON["here"]; sub(/\/[^\/]*$/, "", above) }
-    END { exit !found }' /proc/self/mountinfo || refuse "neither $directory nor the directory that holds it is a mount point"
-flush() { sync -f . 2>/dev/null || sync; }
-# Sets used and free, in KiB. A file system may count what was deleted as used until it is written back.
-usage() {
-    flush
-    # shellcheck disable=SC2046 # to be split into words
-    set -- $(df -P -k . | tail -n 1)
-    while [ $# -gt 6 ]; do shift; done # a source with spaces
-    used=$3 free=$4
-}
-
+enter_empty "$directory" awk df find sha256sum sort stat sync tar tr xargs
 usage
 capacity=$(((used + free) * 1024))
 [ "$capacity" -gt 0 ] || refuse "$directory has no capacity that df knows: is it a file system in memory without a limit?"
@@ -51,13 +28,11 @@ case $(stat -f -c %t .) in
 *) each=0 ;;
 esac
 
-# All numbers are whole and below 2^53, so that every awk computes the same. \001 stands for the NUL of a tar header.
+# \001 stands for the NUL of a tar header.
 # shellcheck disable=SC2016 # the dollars are of awk
-program='
-function uniform(n) { state = state * 48271 % 2147483647; return int(state / 2147483647 * n) }
+program=$seeded'
 function space(size) { return int((size + block - 1) / block) * block + each }
 function octal(value) { return sprintf("%03o%08o", int(value / 16777216), value % 16777216) }
-function stop(text) { print "the state was not reached: " text "\n" > "/dev/stderr"; exit 3 }
 
 function read_sizes(   i, n, word, part) {
     n = split(sizes, word, " ")
@@ -80,23 +55,6 @@ function draw(   u, i) {
     u = uniform(total)
     for (i = 1; u >= until[i]; i++) continue
     return lower[i] + uniform(upper[i] - lower[i])
-}
-
-# 256 texts of 4080 bytes without NUL and \001: incompressible, and the same text comes again after 1 MiB at the earliest.
-function make_texts(   i, j, k, u, part, text) {
-    for (i = 0; i < 254; i++) byte[i] = sprintf("%c", i + 2)
-    for (i = 0; i < 256; i++) {
-        text = ""
-        for (j = 0; j < 20; j++) {
-            part = ""
-            for (k = 0; k < 68; k++) {
-                u = uniform(16387064) # the third power of 254
-                part = part byte[u % 254] byte[int(u / 254) % 254] byte[int(u / 64516)]
-            }
-            text = text part
-        }
-        texts[i] = text
-    }
 }
 
 # The mean size gives the number of directories, and the same number of branches at each level.
@@ -125,14 +83,13 @@ function header(name, size,   variable, sum, i) {
         sprintf("%06o\1 ", sum), "0", nuls, "ustar\001", "00", nuls, nuls, substr(nuls, 1, 47) | extract
 }
 
-# Each block of 4 KiB begins with its own number: no two are alike.
 function content(id, size,   n) {
     for (n = 0; size >= 4096; n++) {
-        print sprintf("%08x%08x", id, n), texts[(id * 37 + n) % 256] | extract
+        print label(id, n), texts[(id * 37 + n) % 256] | extract
         size -= 4096
     }
     if (size == 0) return
-    print substr(sprintf("%08x%08x", id, n) texts[(id * 37 + n) % 256], 1, size) | extract
+    print substr(label(id, n) texts[(id * 37 + n) % 256], 1, size) | extract
     if (size % 512) print substr(filler, 1, 512 - size % 512) | extract
 }
 
@@ -206,8 +163,7 @@ BEGIN {
     extract = "tr \"\\001\" \"\\000\" | tar -x -o -m -f -"
     discard = "xargs rm --"
     flush = "sync -f . 2>/dev/null || sync"
-    state = seed % 2147483646 + 1
-    for (i = 0; i < 10; i++) uniform(1)
+    begin_with(seed)
     split(young, part, ":"); share = part[1]; often = part[2]
     split(tree, part, ":"); width = part[1]; depth = part[2]; branches = 1
     target = int(capacity * fill) - begun

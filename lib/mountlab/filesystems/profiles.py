@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist
 from types import MappingProxyType
 
@@ -55,7 +56,7 @@ def ageing_argv(directory: str, *, fill: float, churn: float, profile: AgeingPro
 def _octaves(weights: tuple[int, ...], first: int) -> tuple[SizeClass, ...]:
     """One class below `first` bytes, then one for each doubling."""
     bounds = (0, *(first << power for power in range(len(weights))))
-    return tuple(map(SizeClass, bounds, bounds[1:], weights))
+    return tuple(map(SizeClass, bounds[:-1], bounds[1:], weights))
 
 
 def _lognormal(mean: float, bound: float, below: float) -> tuple[SizeClass, ...]:
@@ -67,8 +68,8 @@ def _lognormal(mean: float, bound: float, below: float) -> tuple[SizeClass, ...]
     sigma = z - math.sqrt(z * z - 2 * math.log(bound / mean))
     logs = NormalDist(math.log(mean) - sigma * sigma / 2, sigma)
     bounds = [round(2 ** (power / 4)) for power in range(18 * 4, 28 * 4 + 1)]
-    shares = [logs.cdf(math.log(high)) - logs.cdf(math.log(low)) for low, high in zip(bounds, bounds[1:], strict=False)]
-    classes = map(SizeClass, bounds, bounds[1:], (round(1_000_000 * share) for share in shares))
+    shares = [logs.cdf(math.log(high)) - logs.cdf(math.log(low)) for low, high in pairwise(bounds)]
+    classes = map(SizeClass, bounds[:-1], bounds[1:], (round(1_000_000 * share) for share in shares))
     return tuple(size for size in classes if size.weight)
 
 

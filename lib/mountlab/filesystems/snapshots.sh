@@ -1,0 +1,73 @@
+# Needs seeded.sh
+# snapshots.sh DIRECTORY COUNT CHANGE SEED
+# Make read-only snapshots of a file, and before each overwrite a share of its blocks of 4 KiB.
+#   DIRECTORY  as for age.sh, in a file system that has snapshots: below it `live/file` and the snapshots 1, 2, ... COUNT
+#   CHANGE     share of the blocks that are overwritten in place before each snapshot: 0.02
+#   SEED       the same arguments and capacity give the same contents
+# The file has at most 1 GiB, and with all changes a quarter of the free capacity. Metadata of the snapshots comes on top.
+# Prints `key value` a line: capacity, fill (as df counts it), snapshots, size (of the file), changed (bytes overwritten before
+# each snapshot), seed, digest (of the contents of the file). Ends as age.sh does.
+fail() { printf 'the state was not reached: %s\n' "$1" >&2; exit 3; }
+[ $# -eq 4 ] || refuse "4 arguments are needed, not $#"
+directory=$1 count=$2 change=$3 seed=$4
+
+# A file system that has snapshots is one entry: what it needs, and its two commands.
+case $(stat -f -c %t "$directory" 2>/dev/null) in
+9123683e)
+    needs=btrfs
+    make_volume='btrfs -q subvolume create'
+    take_snapshot='btrfs -q subvolume snapshot -r'
+    ;;
+*) refuse "snapshots can be made on btrfs only, and $directory is on another file system" ;;
+esac
+enter_empty "$directory" awk dd df sha256sum stat sync tr $needs
+usage
+capacity=$(((used + free) * 1024))
+$make_volume live >&2 || fail "the volume could not be made"
+
+# GNU dd passes over blocks of NUL and leaves what is there; the dd of BusyBox is started for each block.
+sparse=1
+dd if=/dev/null of=/dev/null conv=notrunc,sparse 2>/dev/null || sparse=0
+# shellcheck disable=SC2016 # the dollars are of awk
+program=$seeded'
+function write_all(   at) {
+    for (at = 0; at < blocks; at++) print label(1, at), texts[at % 256] | "cat > live/file"
+    if (close("cat > live/file") != 0) stop("the file could not be written")
+}
+
+function overwrite(number,   at, n, chosen, into) {
+    while (n < changed) if (!((at = uniform(blocks)) in chosen)) { chosen[at] = 1; n++ }
+    into = "tr \"\\001\" \"\\000\" | dd of=live/file bs=4096 iflag=fullblock conv=notrunc,sparse 2>/dev/null"
+    for (at = 0; at < blocks; at++) {
+        if (!sparse) into = "dd of=live/file bs=4096 iflag=fullblock conv=notrunc seek=" at " 2>/dev/null"
+        if (at in chosen) print label(number + 1, at), texts[(at + number) % 256] | into
+        else if (sparse) print untouched | into
+        if (!sparse && (at in chosen) && close(into) != 0) stop("the file could not be overwritten before snapshot " number)
+    }
+    if (sparse && close(into) != 0) stop("the file could not be overwritten before snapshot " number)
+}
+
+BEGIN {
+    OFS = ORS = ""
+    begin_with(seed)
+    make_texts()
+    untouched = sprintf("%4096s", "")
+    gsub(/ /, "\1", untouched)
+    bytes = free / 4 / (1 + count * change)
+    if (bytes > 1073741824) bytes = 1073741824
+    blocks = int(bytes / 4096)
+    changed = int(blocks * change)
+    if (changed < 1 || changed > blocks) stop("a share of " change " of " blocks " blocks cannot be overwritten")
+    write_all()
+    for (i = 1; i <= count; i++) {
+        overwrite(i)
+        if (system(take_snapshot " live " i " >&2") != 0) stop("snapshot " i " of " count " could not be taken")
+    }
+    print "snapshots " count "\nsize " blocks * 4096 "\nchanged " changed * 4096
+}'
+made=$(awk -v free=$((free * 1024)) -v count="$count" -v change="$change" -v seed="$seed" -v sparse=$sparse \
+    -v take_snapshot="$take_snapshot" "$program" </dev/null) || fail "$(($(find . -mindepth 1 -maxdepth 1 | wc -l) - 1)) of $count snapshots are there"
+usage
+digest=$(sha256sum <live/file)
+fill=$(awk -v used="$used" -v capacity="$capacity" 'BEGIN { printf "%.4f", used * 1024 / capacity }')
+printf 'capacity %s\nfill %s\n%s\nseed %s\ndigest %s\n' "$capacity" "$fill" "$made" "$seed" "${digest%% *}"
