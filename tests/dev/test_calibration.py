@@ -19,7 +19,7 @@ from mountlab.core.places import SHIPPED
 from mountlab.stats import compare, estimate, shape, simulated
 from mountlab_dev import evidence
 from mountlab_dev.__main__ import main
-from mountlab_dev.calibration import TABLES, gates, processes, rules, tables
+from mountlab_dev.calibration import TABLES, conditions, gates, processes, rules, tables
 from mountlab_dev.calibration.capacities import searched_capacities
 from mountlab_dev.calibration.document import Share, Table, as_data
 from mountlab_dev.calibration.tables import FULL, Effort
@@ -34,7 +34,7 @@ BRIEF = Effort(samples=2_000, sweeps=20, looks=500, checks=250, series=16, gates
 CHEAP = (
     "coverage_of_means", "coverage_of_few", "coverage_of_ratios", "coverage_of_uneven_ratios", "means_of_stopped_runs",
     "trials_needed", "over_few_boxes", "missing_blocks", "rounded_means", "figures_with_limits",
-    "made_once_or_in_each_block", "missed_after_extensions",
+    "made_once_or_in_each_block", "missed_after_extensions", "coverage_of_row_ratios",
 )  # fmt: skip
 """Tables whose short form takes half a second at most. What the others say is simulated beside the functions that hold
 it, too: in test_stats_comparisons, _margin, _changes, _over_boxes and _power, test_sequential, _histograms, _rounding,
@@ -320,6 +320,32 @@ def test_the_power_is_that_of_the_noncentral_t_distribution() -> None:
         expected = stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, shift)
         share = kept_shares("power")["5 % found, the only comparison of the sweep", f"n = {n}"]
         assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / FULL.sweeps) + 0.01)
+
+
+def test_a_planted_flip_is_found_in_20_of_20_runs_and_without_one_at_most_1_says_so() -> None:
+    """Ratios of 1.10 and 0.91 in two states, a cv of 3 %, ten blocks."""
+    assert conditions.found(conditions.Truth(1.10, 0.91), 10, 20)["flips"] == 20
+    for truth in conditions.TRUTHS:
+        if not truth.flips:
+            assert conditions.found(truth, 10, 20)["flips"] <= 1
+
+
+def test_flips_that_are_none_are_rarer_than_false_verdicts() -> None:
+    for n in conditions.BLOCKS:
+        shares = column("flips", f"flips, n = {n}")
+        assert all(at_most(shares[truth.name], 0.025, FULL.sweeps) for truth in conditions.TRUTHS if not truth.flips)
+
+
+def test_changes_that_are_none_are_claimed_in_at_most_5_percent_of_sweeps() -> None:
+    for n in conditions.BLOCKS:
+        shares = column("flips", f"changes, n = {n}")
+        same = [truth.name for truth in conditions.TRUTHS if truth.fresh == truth.aged]
+        assert all(at_most(shares[name], 0.05, FULL.sweeps) for name in same)
+
+
+@every_row("n", tables.SIZES)
+def test_intervals_of_a_ratio_of_ratios_cover_95_percent_whatever_the_trials(n: int) -> None:
+    assert all(at_least(share, 0.945, FULL.samples) for share in column("row-ratios", f"n = {n}").values())
 
 
 def test_quiet_cells_raise_each_caveat_in_about_one_percent() -> None:

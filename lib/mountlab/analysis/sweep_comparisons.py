@@ -19,7 +19,7 @@ from mountlab.core.findings import Comparison, NoiseSource
 from mountlab.core.frames import pd, rows_of
 from mountlab.core.garbage import pause_gc
 from mountlab.core.metrics import COMPARED_PERCENTILES
-from mountlab.core.model import Sweep, Workload
+from mountlab.core.model import Filesystem, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.filesystems import FAMILIES
 from mountlab.stats import adjust_comparisons, compare_rows
@@ -121,25 +121,44 @@ def sweep_ratios(
     """Return the ratios of what a sweep compares; none without a baseline. `metrics`: of each workload, those of the
     answer where none are given."""
     metrics = answer_metrics(sweep, measurements) if metrics is None else metrics
-    questions = _questions(sweep, measurements, metrics)
+    return ratios_of(sweep, measurements, censored, questions_of(sweep, measurements, metrics))
+
+
+def ratios_of(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored, questions: Sequence[Question]
+) -> SweepRatios:
+    """Return the ratio that answers each of some questions, not yet corrected for one another."""
     if sweep.searches:
         trials = {cell: search.trials for cell, search in capacity.searches(sweep, measurements).items()}
         pairs = [(trials[question.candidate_cell], trials[question.baseline_cell]) for question in questions]
         none = np.zeros(len(questions), dtype=np.int64)
-        return SweepRatios(questions, searched_ratios(pairs, sweep.design.level), none)
+        return SweepRatios(list(questions), searched_ratios(pairs, sweep.design.level), none)
+    values, late = block_values(sweep, measurements, censored, questions)
+    ratios = compare_rows(*values.sides, steps=values.steps, pools=question_pools(sweep, questions))
+    if censored:
+        worse = worse_side([question.workload.metric(question.metric) for question in questions])
+        ratios = ranked_ratios(ratios, values.sides, late, worse)
+    return SweepRatios(list(questions), ratios, (late[0] | late[1]).sum(axis=1), values)
+
+
+def question_pools(sweep: Sweep, questions: Sequence[Question]) -> NDArray[np.int64] | None:
+    """Return which questions are about the same blocks (samples.pools_of)."""
+    return pools_of(sweep, [(question.workload.label, question.metric, question.label) for question in questions])
+
+
+def block_values(
+    sweep: Sweep, measurements: pd.DataFrame, censored: Censored, questions: Sequence[Question]
+) -> tuple[BlockValues, tuple[Flags, Flags]]:
+    """Return what the questions compare, and the blocks in which their candidates, and their baselines, ran into the
+    time limit; of a run that was extended in the blocks that were planned to hold both sides."""
     values = _by_block(measurements, sweep, questions)
-    sides = values.sides
     late = _late_sides(questions, values.blocks, censored)
     if sweep.extended:
         unplanned = _unplanned(sweep, questions, values.blocks)
-        sides = np.where(unplanned, math.nan, sides[0]), np.where(unplanned, math.nan, sides[1])
+        ours, theirs = values.sides
+        values = values._replace(sides=(np.where(unplanned, math.nan, ours), np.where(unplanned, math.nan, theirs)))
         late = late[0] & ~unplanned, late[1] & ~unplanned
-    pools = pools_of(sweep, [(question.workload.label, question.metric, question.label) for question in questions])
-    ratios = compare_rows(*sides, steps=values.steps, pools=pools)
-    if censored:
-        worse = worse_side([question.workload.metric(question.metric) for question in questions])
-        ratios = ranked_ratios(ratios, sides, late, worse)
-    return SweepRatios(questions, ratios, (late[0] | late[1]).sum(axis=1), values)
+    return values, late
 
 
 @pause_gc()
@@ -147,7 +166,12 @@ def _compare_together(
     sweep: Sweep, measurements: pd.DataFrame, censored: Censored, metrics: Metrics
 ) -> list[Comparison]:
     """Return the comparisons of these metrics as one family."""
-    questions, ratios, late, values = sweep_ratios(sweep, measurements, censored, metrics)
+    return adjusted_together(sweep, sweep_ratios(sweep, measurements, censored, metrics))
+
+
+def adjusted_together(sweep: Sweep, family: SweepRatios) -> list[Comparison]:
+    """Return the comparisons of ratios that are corrected for one another, and for nothing else."""
+    questions, ratios, late, values = family
     design = sweep.design
     adjusted = adjust_comparisons(
         ratios, level=design.level, smallest_effect=design.smallest_effect, repeated_looks=sweep.repeated_looks
@@ -165,36 +189,59 @@ def _compare_together(
     )
 
 
-def _questions(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> list[Question]:
+def questions_of(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> list[Question]:
     """Return what the sweep compares: each file system that can take a workload, in blocks that also hold the
     baseline."""
     if sweep.baseline is None:
         return []
-    labels = answer_labels(sweep, counted(measurements[[*FIGURE, "warmup"]]))
     questions = []
-    for workload in sweep.workloads:
-        baseline = cell_id(sweep.baseline, workload.label)
-        if not sweep.has_cell(baseline):
-            continue
-        cells = {fs.name: cell_id(fs.name, workload.label) for fs in sweep.filesystems if fs.name != sweep.baseline}
+    for workload, figures in compared_figures(sweep, measurements, metrics).items():
+        baseline = cell_id(sweep.baseline, workload)
         candidates = [
-            (fs.name, cells[fs.name])
+            (fs.name, cell)
             for fs in sweep.filesystems
-            if fs.name in cells
-            and sweep.has_cell(cells[fs.name])
-            and sweep.have_blocks(cells[fs.name], baseline)
-            # Not one that cannot take the workload at all (hugetlbfs has no write()).
-            and (sweep.imported or FAMILIES[fs.type].refuses(fs, workload) is None)
+            if fs.name != sweep.baseline
+            and has_cells(sweep, fs, figures.workload, cell := cell_id(fs.name, workload), baseline)
         ]
-        for metric in metrics[workload.label]:
-            if workload.metric(metric).better != "neither":
-                for label in labels.get((workload.label, metric), ("",)):
-                    theirs = baseline, metric, label
-                    questions += [
-                        Question(workload, metric, label, name, sweep.baseline, (cell, metric, label), theirs)
-                        for name, cell in candidates
-                    ]
+        for metric, label in figures.of:
+            theirs = baseline, metric, label
+            questions += [
+                Question(figures.workload, metric, label, name, sweep.baseline, (cell, metric, label), theirs)
+                for name, cell in candidates
+            ]
     return questions
+
+
+class ComparedFigures(NamedTuple):
+    """What is compared under one workload."""
+
+    workload: Workload
+    of: tuple[tuple[str, str], ...]
+    """Metric and label of each figure."""
+
+
+def compared_figures(sweep: Sweep, measurements: pd.DataFrame, metrics: Metrics) -> dict[str, ComparedFigures]:
+    """Return label of each workload to what is compared under it: the metrics that have a better direction."""
+    labels = answer_labels(sweep, counted(measurements[[*FIGURE, "warmup"]]))
+    return {
+        workload.label: ComparedFigures(
+            workload,
+            tuple(
+                (metric, label)
+                for metric in metrics[workload.label]
+                if workload.metric(metric).better != "neither"
+                for label in labels.get((workload.label, metric), ("",))
+            ),
+        )
+        for workload in sweep.workloads
+    }
+
+
+def has_cells(sweep: Sweep, fs: Filesystem, workload: Workload, *cells: str) -> bool:
+    """Return whether a file system can take a workload at all (hugetlbfs has no write()), and blocks were planned that
+    hold all of these cells."""
+    present = all(map(sweep.has_cell, cells)) and sweep.have_blocks(*cells)
+    return present and (sweep.imported or FAMILIES[fs.type].refuses(fs, workload) is None)
 
 
 def _by_block(measurements: pd.DataFrame, sweep: Sweep, questions: Sequence[Question]) -> BlockValues:

@@ -152,6 +152,62 @@ class Comparison(Shown):
         return {name: row[name] for name in COMPARISON_COLUMNS}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What a file system keeps of a figure under a condition (a state, a neighbour)."""
+
+    condition: str
+    """Factor: state or beside."""
+    level: str
+    reference: str
+    """The level that this one is compared with: fresh, none."""
+    ratio: Comparison
+    """The figure at the level by that at the reference, of one file system: its `candidate` and its `baseline`. Its
+    factors are those of the level."""
+
+
+def flips(before: Verdict, after: Verdict) -> bool:
+    """Return whether of two verdicts of one answer one is 'faster' and the other 'slower'. As any false one of these
+    has a chance of 1 - level at most, so has any false flip."""
+    return {before, after} == {"faster", "slower"}
+
+
+ChangeVerdict = Literal["flips", "changes", "does not change", "undecided", "not usable"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionChange:
+    """Whether a condition (a state, a neighbour) changes the ratio of a file system to the baseline."""
+
+    condition: str
+    level: str
+    reference: str
+    before: Comparison
+    """The ratio at the reference: one of the answer."""
+    after: Comparison
+    """The ratio at the level: one of the answer."""
+    change: Comparison
+    """`after` by `before`, from blocks that hold all four cells. 'faster': the candidate stands better at the level
+    than at the reference. Its factors are those of the level."""
+    kept: Comparison
+    """What the candidate keeps of its figure at the reference."""
+    baseline_kept: Comparison
+    """What the baseline keeps."""
+
+    @property
+    def flips(self) -> bool:
+        """Whether the ranking flips."""
+        return flips(self.before.verdict, self.after.verdict)
+
+    @property
+    def verdict(self) -> ChangeVerdict:
+        """What is shown of the change."""
+        if self.flips:
+            return "flips"
+        words: Mapping[Verdict, ChangeVerdict] = {"faster": "changes", "slower": "changes", "same": "does not change"}
+        return words.get(self.change.verdict) or ("not usable" if self.change.verdict == "not usable" else "undecided")
+
+
 COMPARISON_COLUMNS: Mapping[str, type] = {
     "baseline": str, "candidate": str, "workload": str, "tool": str, "factors": dict, "metric": str, "label": str,
     "ratio": float, "low": float, "high": float, "n": int, "level": float, "p": float, "p_adjusted": float,

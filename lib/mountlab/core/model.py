@@ -29,7 +29,7 @@ COLUMNS = frozenset({
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
     "label", "unit", "value", "step", "n", "mean", "low", "high", "sd", "cv", "level", "method", "stopped", "baseline",
     "candidate", "ratio", "p", "p_adjusted", "verdict", "low_all", "high_all", "low_same", "high_same", "level_same",
-    "needed", "reduce", "noise", "residual", "censored", "better",
+    "needed", "reduce", "noise", "residual", "censored", "better", "condition", "reference", "flips",
 })  # fmt: skip
 """Names that columns of derived tables have, and so no factor can: it would be a column, too."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mountlab.analysis import load_curve
+from mountlab.analysis.conditions import effect_sentence
 from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.promises import answer_sentence, promise_lines
 from mountlab.analysis.run_view import RunView
@@ -34,6 +35,7 @@ def run_answer(run: RunView) -> str:
     behind += map(str, promise_lines(run))
     trust = trust_of(run)
     answer = [] if searches else [answer_sentence(run, trust)]
+    answer += filter(None, [effect_sentence(run, trust)])
     first = [*answer, *(f"{name}. {text}" for name, text in trust_lines(run, trust))]
     return answer_text(
         run.sweep, run.comparisons, run.caveats, first=first, searches=searches, behind=behind, differing=differing

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import scipy
@@ -32,6 +32,11 @@ TAIL_FIT = 4.5
 NEVER, _SECANTS = 1e-300, 7
 ABOVE_1 = float(np.nextafter(1, 2))
 Flags = NDArray[np.bool_]
+Pools = NDArray[np.int64] | None
+TwoSides = tuple[Floats, Floats]
+"""Values of candidates and of baselines, (comparisons, blocks) each."""
+_Rounded = tuple[Floats, Floats | float]
+"""Values, and the step to which they are rounded."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +156,7 @@ def compare_unpaired(
     return _first(compare_rows_unpaired(rows[0], rows[1], steps=steps), level)
 
 
-def compare_rows(
-    candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN, pools: NDArray[np.int64] | None = None
-) -> Ratios:
+def compare_rows(candidate: Floats, baseline: Floats, *, steps: Steps = _UNKNOWN, pools: Pools = None) -> Ratios:
     """Many ratios at once, from values of shape (comparisons, blocks), NaN where a block holds none. Values that are
     not positive have no ratio and count as missing. `steps` as in `compare`.
 
@@ -161,20 +164,48 @@ def compare_rows(
     blocks stand as noise. With `pools`, which say what comparisons are of the same blocks, paired ones allow for ratios
     that are like those of the neighbouring blocks (stats.serial).
     """
-    logs = [logarithms(side) for side in (candidate, baseline)]
+    return _compare_parts(((candidate, steps[0]),), ((baseline, steps[1]),), pools)
+
+
+def compare_row_ratios(
+    first: TwoSides, second: TwoSides, *, steps: tuple[Steps, Steps] = (_UNKNOWN, _UNKNOWN), pools: Pools = None
+) -> Ratios:
+    """Ratios of two ratios, each of a (candidate, baseline) inside blocks: by how much the first ratio is larger than
+    the second. Values, `steps` and `pools` as in `compare_rows`; so is what makes them paired, with the blocks in which
+    a ratio has both of its sides.
+    """
+    ours, theirs = (tuple(zip(sides, step, strict=True)) for sides, step in zip((first, second), steps, strict=True))
+    return _compare_parts(ours, theirs, pools)
+
+
+def _compare_parts(ours: Sequence[_Rounded], theirs: Sequence[_Rounded], pools: Pools) -> Ratios:
+    """Compare sides of one part, or of two parts: then a side is the ratio of these."""
+    logs = [_log_ratio([logarithms(values) for values, _ in parts]) for parts in (ours, theirs)]
     differences = logs[0] - logs[1]
     pairs, *counts = (np.count_nonzero(~np.isnan(each), axis=1) for each in (differences, *logs))
     paired = is_paired(pairs, counts[0], counts[1])
     alone = paired[:, None] & np.isnan(differences)  # such a value takes no part in a paired comparison
-    ours, theirs = (Side.of(np.where(alone, math.nan, own), step) for own, step in zip(logs, steps, strict=True))
+    left, right = (_side_of(parts, own, alone) for parts, own in zip((ours, theirs), logs, strict=True))
     found = np.full((3, len(paired)), math.nan)
-    found[:, paired] = _paired(differences[paired], ours.only(paired), theirs.only(paired))
-    found[:, ~paired] = _welch(ours.only(~paired), theirs.only(~paired))
+    found[:, paired] = _paired(differences[paired], left.only(paired), right.only(paired))
+    found[:, ~paired] = _welch(left.only(~paired), right.only(~paired))
     mean, se, df = found
     if pools is not None:
         correlation = np.where(paired, serial.pooled(_serial(differences, pairs), pairs, pools), 0.0)
         se, df = se * serial.error_factor(correlation, pairs), serial.effective(df, correlation)
     return Ratios(mean, se, df, np.where(paired, pairs, np.minimum(counts[0], counts[1])), paired)
+
+
+def _log_ratio(logs: Sequence[Floats]) -> Floats:
+    return logs[0] if len(logs) == 1 else logs[0] - logs[1]
+
+
+def _side_of(parts: Sequence[_Rounded], logs: Floats, alone: Flags) -> Side:
+    """Return a side without the values that are `alone`; each part is rounded by itself, and dithered by its own
+    spread."""
+    missing = alone | np.isnan(logs)
+    sides = [Side.of(np.where(missing, math.nan, logarithms(values)), step) for values, step in parts]
+    return sides[0] if len(sides) == 1 else sides[0].over(sides[1])
 
 
 def _serial(rows: Floats, n: NDArray[np.int64]) -> Floats:
@@ -265,16 +296,25 @@ class Side:
     mean: Floats
     sd: Floats
     step: Floats
-    """That of the logarithms: the step as a share of the geometric mean."""
+    """That of the logarithms: the step as a share of the geometric mean; of a ratio the root of the sum of squares."""
+    common: Floats
+    """The variance of what rounding adds to all values alike."""
 
     @classmethod
     def of(cls, logs: Floats, step: Floats | float) -> Side:
         n = np.count_nonzero(~np.isnan(logs), axis=1)
         mean, sd = moments_of_known(logs, n)
-        return cls(logs, n, mean, sd, step * exponential(-mean))
+        log_step = step * exponential(-mean)
+        return cls(logs, n, mean, sd, log_step, common_variance(log_step, sd))
 
     def only(self, rows: Flags) -> Side:
-        return Side(self.logs[rows], self.n[rows], self.mean[rows], self.sd[rows], self.step[rows])
+        return Side(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def over(self, other: Side) -> Side:
+        """Return the ratio of two sides inside blocks."""
+        ratio = Side.of(self.logs - other.logs, 0.0)
+        step = np.sqrt(self.step**2 + other.step**2)
+        return replace(ratio, step=step, common=self.common + other.common)
 
 
 def _paired(differences: Floats, ours: Side, theirs: Side) -> Floats:
@@ -286,9 +326,8 @@ def _paired(differences: Floats, ours: Side, theirs: Side) -> Floats:
     """
     n = np.count_nonzero(~np.isnan(differences), axis=1)
     mean, sd = moments_of_known(differences, n)
-    common = common_variance(ours.step, ours.sd) + common_variance(theirs.step, theirs.sd)
     least = (ours.step**2 + theirs.step**2) / 12
-    variance = np.maximum(sd**2 / np.maximum(n, 1) + common, least / np.maximum(n, 1))
+    variance = np.maximum(sd**2 / np.maximum(n, 1) + ours.common + theirs.common, least / np.maximum(n, 1))
     unknown = alike(sd, _size(ours, theirs)) & (least == 0)
     return _unless_unknown(mean, variance, np.where(n > 1, n - 1.0, math.nan), unknown)
 
@@ -303,7 +342,7 @@ def _welch(ours: Side, theirs: Side, covered: Steps = (0.0, 0.0)) -> Floats:
     shares = [np.divide(part, sampled, out=np.full(len(part), 0.5), where=sampled > 0) for part in parts]
     counts = [np.maximum(side.n - 1.0, 1) for side in (ours, theirs)]
     df = 1 / (shares[0] ** 2 / counts[0] + shares[1] ** 2 / counts[1])
-    variance = sampled + common_variance(ours.step, ours.sd) + common_variance(theirs.step, theirs.sd)
+    variance = sampled + ours.common + theirs.common
     size = _size(ours, theirs)
     unknown = np.isnan(variance) | (alike(ours.sd, size) & alike(theirs.sd, size) & (ours.step + theirs.step == 0))
     return _unless_unknown(ours.mean - theirs.mean, variance, df, unknown)

@@ -12,6 +12,7 @@ from mountlab_dev.calibration.capacities import (
     searched_capacities,
     searches_with_few_trials,
 )
+from mountlab_dev.calibration.conditions import coverage_of_row_ratios, flips_found
 from mountlab_dev.calibration.edges import missing_blocks, rounded_means, rounded_verdicts
 from mountlab_dev.calibration.extended import missed_after_extensions
 from mountlab_dev.calibration.gates import gate_outcomes
@@ -38,6 +39,7 @@ TABLES: tuple[Maker, ...] = (
     shares_of_differences, missing_blocks, rounded_means, rounded_verdicts, figures_with_limits, verdicts_with_limits,
     made_once_or_in_each_block, missed_after_extensions, drifts_of_few_blocks, lengths_of_trials, searched_capacities,
     searches_with_few_trials, ratios_with_few_trials, ratios_of_capacities, capacities_that_change,
+    flips_found, coverage_of_row_ratios,
 )  # fmt: skip
 """All that docs/calibration.md holds."""
 

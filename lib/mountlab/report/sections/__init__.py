@@ -12,6 +12,7 @@ from mountlab.report.sections.box import box, facts
 from mountlab.report.sections.capacity import capacity
 from mountlab.report.sections.clients import clients
 from mountlab.report.sections.commands import commands
+from mountlab.report.sections.conditions import conditions
 from mountlab.report.sections.downloads import downloads
 from mountlab.report.sections.either import answer, caveats, every_trial, overview, question, run_order
 from mountlab.report.sections.figures import (
@@ -36,10 +37,10 @@ from mountlab.report.views.comparison import cell_by_cell, differences, not_comp
 
 __all__ = [
     "Section",
-    "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "device_bytes",
-    "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline", "inside_one",
-    "inside_trials", "latencies", "left_out", "means", "memory", "not_checked", "not_compared", "options", "overview",
-    "parameters", "plots_of_plugins", "promised", "published", "question", "reproduce", "responses", "run_order",
-    "stopping", "tables", "trials", "verdicts", "versions", "which", "why", "why_asleep", "why_processors",
-    "why_slowest",
+    "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "conditions",
+    "device_bytes", "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline",
+    "inside_one", "inside_trials", "latencies", "left_out", "means", "memory", "not_checked", "not_compared",
+    "options", "overview", "parameters", "plots_of_plugins", "promised", "published", "question", "reproduce",
+    "responses", "run_order", "stopping", "tables", "trials", "verdicts", "versions", "which", "why", "why_asleep",
+    "why_processors", "why_slowest",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from mountlab import plots
 from mountlab.analysis import answers, load_curve
+from mountlab.analysis.conditions import effect_sentence
 from mountlab.analysis.progress import nothing_compared_yet, so_far
 from mountlab.analysis.promises import answer_sentence
 from mountlab.analysis.run_view import RunView
@@ -108,6 +109,8 @@ def _answer(run: RunView) -> Html:
     causes = behind_answer(run)
     trust = trust_of(run)
     sentences = searched or [html.paragraph(answer_sentence(run, trust), kind="lead")]
+    if changed := effect_sentence(run, trust):
+        sentences.append(html.paragraph(changed))
     sentences += causes[:1]
     trusted = html.trust_paragraphs(trust.grade, trust_lines(run, trust))
     return html.box("answer", *sentences, *trusted, *causes[1:])
