@@ -232,6 +232,9 @@ RUN_FILES: Mapping[str, str] = {
     "comparisons.csv": "Every ratio to the baseline with interval and verdict. Derived.",
     "latency_comparisons.csv": "The same of latency percentiles that the answer is not about: a family of their own. "
     "Derived.",
+    "condition_changes.csv": "What each file system keeps of a figure in another state or beside a neighbour (a row "
+    "with the same `candidate` and `baseline`), and how each ratio to the baseline changes. Only where there are "
+    "states or neighbours. Derived.",
     "caveats.csv": "Every reason to doubt a figure. Derived.",
     "why_layers.parquet": "The parts of the latency of each operation, of a run with diagnostic trials. Derived, as "
     "are the next four.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,54 +13,13 @@ from mountlab.analysis.example import ExampleRun
 from mountlab.analysis.frames import condition_frame
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core.findings import Caveat, Comparison
-from mountlab.core.model import Design, Extension, Filesystem, Scalar, Sweep, Until, Workload
+from mountlab.core.model import Extension, Until
 from rows import every_row
 from scipy import stats
+from state_runs import STATES, TRUE, state_run, state_sweep
 
 NAN = math.nan
-APP: Mapping[str, Scalar] = {"rw": "randwrite", "bs": 4096, "size": 2**20}
 Level = Mapping[str, str]
-
-
-def sweep(levels: Sequence[Level], *, names: Sequence[str] = ("ext4", "btrfs"), **more: Any) -> Sweep:
-    design = more.pop("design", {})
-    return Sweep(
-        name="states",
-        question="In the state that I live in?",
-        box="local",
-        filesystems=tuple(Filesystem(name=name, type="ext4") for name in names),
-        workloads=tuple(Workload(name="app", tool="fio", options=APP, factors=dict(level)) for level in levels),
-        design=Design(**{"repeats": 10, "seed": 1, **design}),
-        metrics=("write_iops",),
-        baseline="ext4",
-        **more,
-    )
-
-
-STATES = [{"state": "fresh"}, {"state": "aged"}]
-TRUE = {"ext4 fresh": 1000.0, "btrfs fresh": 1100.0, "ext4 aged": 610.0, "btrfs aged": 555.1}
-"""Ratios of 1.10 and 0.91."""
-
-
-def run(
-    asked: Sweep, means: Mapping[str, float], *, blocks: int = 10, cv: float = 0.03, seed: int = 3, **more: Any
-) -> ExampleRun:
-    """A run of so many blocks; `means`: 'btrfs aged', of the file system and all levels, to its mean."""
-    rng = np.random.default_rng(seed)
-    figures = {
-        cell.id: {"write_iops": (means[_name(cell.filesystem.name, cell.workload)] * _noise(rng, cv, blocks)).tolist()}
-        for cell in asked.cells
-    }
-    return ExampleRun(asked, {}, figures, **more)
-
-
-def _name(filesystem: str, workload: Workload) -> str:
-    return " ".join([filesystem, *workload.factors.values()])
-
-
-def _noise(rng: np.random.Generator, cv: float, blocks: int) -> Any:
-    return np.exp(rng.normal(0, cv, blocks))
-
 
 # --- which cells are set beside each other ----------------------------------------------------------------------------
 
@@ -81,12 +39,12 @@ def _noise(rng: np.random.Generator, cv: float, blocks: int) -> Any:
 def test_each_level_is_set_beside_fresh_or_none_else_beside_the_first(
     levels: Sequence[Level], pairs: Sequence[tuple[str, str, str]]
 ) -> None:
-    assert [shift[:3] for shift in shifts_of(sweep(levels))] == pairs
+    assert [shift[:3] for shift in shifts_of(state_sweep(levels))] == pairs
 
 
 def test_states_are_compared_beside_each_neighbour_and_neighbours_in_each_state() -> None:
     levels = [{"state": state, "beside": beside} for state in ("fresh", "aged") for beside in ("none", "backup")]
-    shifts = [(shift.workload.label, shift.before.label) for shift in shifts_of(sweep(levels))]
+    shifts = [(shift.workload.label, shift.before.label) for shift in shifts_of(state_sweep(levels))]
     assert shifts == [
         ("app state=aged beside=none", "app state=fresh beside=none"),
         ("app state=aged beside=backup", "app state=fresh beside=backup"),
@@ -99,7 +57,7 @@ def test_states_are_compared_beside_each_neighbour_and_neighbours_in_each_state(
 
 
 def test_a_planted_flip_is_found_with_what_each_side_keeps() -> None:
-    effects = effects_of(run(sweep(STATES), TRUE))
+    effects = effects_of(state_run(state_sweep(STATES), TRUE))
     (change,) = effects.changes
     assert (change.condition, change.level, change.reference, change.verdict) == ("state", "aged", "fresh", "flips")
     assert (change.before.verdict, change.after.verdict) == ("faster", "slower")
@@ -109,7 +67,7 @@ def test_a_planted_flip_is_found_with_what_each_side_keeps() -> None:
 
 
 def test_the_ratio_of_ratios_is_that_of_the_differences_inside_blocks() -> None:
-    measured = run(sweep(STATES), TRUE)
+    measured = state_run(state_sweep(STATES), TRUE)
     (change,) = effects_of(measured).changes
     cells = [f"{name}/app state={state}" for state in ("aged", "fresh") for name in ("btrfs", "ext4")]
     a, b, c, d = (np.log(measured.of_cells[cell]["write_iops"]) for cell in cells)
@@ -130,14 +88,14 @@ def test_the_ratio_of_ratios_is_that_of_the_differences_inside_blocks() -> None:
     ],
 )
 def test_verdicts_of_a_change(means: Mapping[str, float], cv: float, verdict: str) -> None:
-    (change,) = effects_of(run(sweep(STATES), means, cv=cv)).changes
+    (change,) = effects_of(state_run(state_sweep(STATES), means, cv=cv)).changes
     assert change.verdict == verdict
 
 
 def test_a_tiny_flip_within_the_smallest_effect_is_none() -> None:
     """Both ratios are shown to be the same within 2 %: so they do not lie on two sides of anything that matters."""
     means = {"ext4 fresh": 1000.0, "btrfs fresh": 1003.0, "ext4 aged": 1000.0, "btrfs aged": 997.0}
-    (change,) = effects_of(run(sweep(STATES), means, cv=0.0005)).changes
+    (change,) = effects_of(state_run(state_sweep(STATES), means, cv=0.0005)).changes
     assert (change.before.verdict, change.verdict) == ("same", "does not change")
 
 
@@ -145,7 +103,7 @@ def test_changes_are_corrected_for_one_another_alone() -> None:
     """There are nine, beside ten ratios of the answer and eighteen figures that are kept."""
     many = [{"state": "fresh"}, *({"state": f"s{place}"} for place in range(9))]
     means = {f"{name} {level['state']}": 1000.0 for name in ("ext4", "btrfs") for level in many} | {"btrfs s4": 900.0}
-    effects = effects_of(run(sweep(many), means))
+    effects = effects_of(state_run(state_sweep(many), means))
     assert len(effects.changes) == 9
     assert len(effects.kept) == 18
     least = min((change.change for change in effects.changes), key=lambda one: one.p)
@@ -153,16 +111,16 @@ def test_changes_are_corrected_for_one_another_alone() -> None:
 
 
 def test_without_a_baseline_each_file_system_still_keeps_what_it_keeps() -> None:
-    effects = effects_of(run(replace(sweep(STATES), baseline=None), TRUE))
+    effects = effects_of(state_run(replace(state_sweep(STATES), baseline=None), TRUE))
     assert (len(effects.kept), len(effects.changes)) == (2, 0)
 
 
 def test_a_state_that_a_file_system_lacks_is_left_out() -> None:
-    asked = sweep(
+    asked = state_sweep(
         [*STATES, {"state": "snapshots"}],
         excluded=("ext4/app state=snapshots",),
     )
-    effects = effects_of(run(asked, {**TRUE, "btrfs snapshots": 900.0}))
+    effects = effects_of(state_run(asked, {**TRUE, "btrfs snapshots": 900.0}))
     assert [change.level for change in effects.changes] == ["aged"]
     assert [(kept.ratio.candidate, kept.level) for kept in effects.kept] == [
         ("ext4", "aged"), ("btrfs", "aged"), ("btrfs", "snapshots"),
@@ -172,7 +130,7 @@ def test_a_state_that_a_file_system_lacks_is_left_out() -> None:
 def test_a_trial_at_its_time_limit_leaves_the_ratio_of_ratios_open_and_the_flip_decided() -> None:
     """Aged btrfs is slower than aged ext4 in every block, but it is not known by how much."""
     late = "btrfs/app state=aged"
-    measured = run(sweep(STATES), TRUE, blocks=12, censored={late: frozenset(range(1, 13))})
+    measured = state_run(state_sweep(STATES), TRUE, blocks=12, censored={late: frozenset(range(1, 13))})
     measured = replace(measured, of_cells={**measured.of_cells, late: {"write_iops": [NAN] * 12}})
     told = with_answer(measured, comparisons(measured.sweep, measured.measurements, measured.censored))
     (change,) = effects_of(told).changes
@@ -190,7 +148,7 @@ def with_answer(measured: ExampleRun, answer: Sequence[Comparison]) -> ExampleRu
 
 def test_what_is_not_to_be_used_has_no_change() -> None:
     error = Caveat(code="cache-served-read", severity="error", message="", scope="cell", subject="ext4/app state=aged")
-    measured = run(sweep(STATES), TRUE, caveats=[error])
+    measured = state_run(state_sweep(STATES), TRUE, caveats=[error])
     unusable = [replace(one, verdict="not usable") for one in measured.comparisons if one.factors["state"] == "aged"]
     answer = [one for one in measured.comparisons if one.factors["state"] == "fresh"] + unusable
     effects = effects_of(with_answer(measured, answer))
@@ -201,7 +159,7 @@ def test_what_is_not_to_be_used_has_no_change() -> None:
 def test_after_a_stopping_rule_the_interval_is_wider() -> None:
     until = Until(half_width=0.03, min=5, max=10)
     plain, looked = (
-        effects_of(run(sweep(STATES, design=design), TRUE)).changes[0].change
+        effects_of(state_run(state_sweep(STATES, design=design), TRUE)).changes[0].change
         for design in ({}, {"until": until, "repeats": 10})
     )
     assert looked.own.high / looked.own.low > plain.own.high / plain.own.low
@@ -210,15 +168,17 @@ def test_after_a_stopping_rule_the_interval_is_wider() -> None:
 
 def test_of_an_extended_run_only_blocks_count_that_were_planned_to_hold_all_four() -> None:
     """The aged state came later: its blocks are the second half."""
-    before = sweep([{"state": "fresh"}], design={"repeats": 5})
-    asked = sweep(STATES, design={"repeats": 10}, extended=Extension(before=before, at="2026-01-01T00:00:00+00:00"))
-    measured = run(asked, TRUE)
+    before = state_sweep([{"state": "fresh"}], design={"repeats": 5})
+    asked = state_sweep(
+        STATES, design={"repeats": 10}, extended=Extension(before=before, at="2026-01-01T00:00:00+00:00")
+    )
+    measured = state_run(asked, TRUE)
     (change,) = effects_of(measured).changes
     assert change.change.n == 5
 
 
 def test_the_table_has_a_row_for_each_figure_and_each_ratio() -> None:
-    measured = run(sweep(STATES), TRUE)
+    measured = state_run(state_sweep(STATES), TRUE)
     effects = effects_of(measured)
     frame = condition_frame(measured, [*effects.kept, *effects.changes])
     assert list(frame["candidate"]) == ["ext4", "btrfs", "btrfs"]

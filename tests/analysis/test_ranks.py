@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mountlab.analysis.ranks import Rank, choice_sentences, rank_frame, ranks
+from mountlab.analysis.ranks import Rank, choice_sentences, condition_sentences, rank_frame, ranks
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core.errors import InputError
 from mountlab.core.model import Filesystem, Workload
 from repetition import few_then_many
 from scipy import stats
+from state_runs import state_run, state_sweep
 from synthetic_run import SyntheticRun, synthetic_run
 
 WORKLOAD = "dd-write"
@@ -130,6 +132,30 @@ def test_sentences_and_the_table() -> None:
         for place, fs in enumerate(places, start=1)
     ]
     assert choice_sentences(crossed)[-1].startswith("No file system is best everywhere")
+
+
+def in_states(**firsts: Sequence[str]) -> list[str]:
+    """The sentences of a run of two file systems; state to those that may be the best there."""
+    levels = [{"state": state, "bs": "4KiB"} for state in firsts]
+    run = state_run(
+        state_sweep(levels), dict.fromkeys([f"{fs} {s} 4KiB" for fs in ("ext4", "btrfs") for s in firsts], 1.0)
+    )
+    found = [
+        Rank(f"app state={state} bs=4KiB", "write_iops", "", fs, 1 if fs in names else 2, 2, 2)
+        for state, names in firsts.items()
+        for fs in ("ext4", "btrfs")
+    ]
+    return condition_sentences(run, found)
+
+
+def test_where_the_best_depends_on_the_state() -> None:
+    assert in_states(fresh=["btrfs"], aged=["ext4"], full=["btrfs"]) == [
+        "For write IOPS under app bs=4KiB the best depends on the state: btrfs in state fresh and in state full; "
+        "ext4 in state aged."
+    ]
+    (none,) = in_states(fresh=["btrfs"], aged=["btrfs", "ext4"])
+    assert none == "That another file system is the best in another state, or beside a neighbour, is not shown."
+    assert in_states(fresh=["btrfs"]) == []
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:

@@ -590,6 +590,31 @@ def test_stamps_are_raised_with_the_parsers(tool: str, name: str) -> None:
     assert stamp.FIGURES == 4
 
 
+@every_row(
+    ("changes", "same"),
+    [
+        ({"filesystems": {"ext4": {"state": ["fresh", "aged", "full"]}}}, True),
+        ({"states": {"full": {"fill": 0.5}}}, True),
+        ({"states": {"aged": {"fill": 0.8, "churn": 3}}}, False),
+        ({"neighbours": {"web": {"tool": "fio", "bs": "8KiB"}}}, False),
+        ({"neighbours": {"mail": {"tool": "fio"}}}, True),
+    ],
+)
+def test_a_cell_is_its_own_state_and_neighbours_and_not_those_of_others(changes: dict[str, Any], same: bool) -> None:
+    trial = {"filesystem": "ext4", "workload": "app", "factors": {"state": "aged", "beside": "backup+web"}}
+    parameters = {
+        "filesystems": {"ext4": {"type": "ext4", "state": ["fresh", "aged"]}},
+        "workloads": {"app": {"tool": "fio", "beside": ["none", ["backup", "web"]]}},
+        "states": {"aged": {"fill": 0.8, "churn": 2}, "full": {"fill": 0.9}},
+        "neighbours": {"backup": {"tool": "fio"}, "web": {"tool": "fio", "bs": "4KiB"}},
+    }
+    changed = {key: {**entries, **changes.get(key, {})} for key, entries in parameters.items()}
+    if "filesystems" in changes:
+        changed["filesystems"] = {"ext4": {"type": "ext4", **changes["filesystems"]["ext4"]}}
+    ours, theirs = (reading.definition_of(asked, trial) for asked in (parameters, changed))
+    assert (ours == theirs) is same
+
+
 def test_a_cell_is_the_same_whatever_its_device_is_promised(tour: Path) -> None:
     run = tour / "tour"
     asked = reading.read_run(run, "tour").cells["asked"].to_pylist()

@@ -95,6 +95,10 @@ def every_plot(
         drawn["heat"] = partial(plots.plot_heat, swept, metric, factors, filesystems=order, **what)
         if compared:
             drawn["ratio heat"] = partial(plots.plot_ratio_heat, compared, metric, factors, **what)
+            levels = list(dict.fromkeys(workload.factors[factors[0]] for workload in run.sweep.workloads))
+            drawn["conditions"] = partial(
+                plots.plot_conditions, compared, factors[0], levels=levels, finding="None flips", filesystems=order
+            )
     return drawn
 
 

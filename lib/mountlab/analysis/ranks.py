@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from mountlab.analysis.conditions import shifts_of
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.core import numbers
+from mountlab.core.conditions import condition_words
 from mountlab.core.errors import InputError
 from mountlab.core.findings import Comparison, Verdict
 from mountlab.core.groups import by_key
-from mountlab.core.names import metric_noun
+from mountlab.core.names import metric_noun, workload_label
 from mountlab.wording.verdicts import workload_of
 
 Key = tuple[str, str, str]
@@ -133,6 +135,37 @@ def _choice(group: Sequence[Rank]) -> str:
     rest = [f"{rank.filesystem} has place {rank.text}" for rank in group if rank.first > 1]
     best = f"{numbers.listed(firsts)} {'is the best' if len(firsts) == 1 else 'are not distinguishable at the top'}"
     return f"For {what} {best}; {numbers.listed(rest)} of {group[0].of}."
+
+
+_DEPENDS = {"state": "the state", "beside": "the neighbour"}
+
+
+def condition_sentences(run: RunView, found: Sequence[Rank]) -> list[str]:
+    """Return where the best file system depends on the state, or on what runs beside the workload: where none of those
+    that may be the best at the reference may be so at a level; or that this is shown nowhere. Empty where the run has
+    no such factor."""
+    best: dict[Key, list[str]] = by_key(
+        ((rank.workload_label, rank.metric, rank.label), rank.filesystem) for rank in found if rank.first == 1
+    )
+    groups = by_key(
+        ((shift.condition, shift.before.label, metric, label), shift)
+        for shift in shifts_of(run.sweep)
+        for at, metric, label in best
+        if at == shift.workload.label and (shift.before.label, metric, label) in best
+    )
+    depends = []
+    for (condition, before, metric, label), shifts in groups.items():
+        reference, workload = shifts[0].reference, shifts[0].before
+        firsts = {reference: best[before, metric, label]}
+        firsts |= {shift.level: best[shift.workload.label, metric, label] for shift in shifts}
+        if any(set(names).isdisjoint(firsts[reference]) for names in firsts.values()):
+            places = by_key((tuple(names), condition_words(condition, level)) for level, names in firsts.items())
+            texts = [f"{numbers.listed(names)} {numbers.listed(levels)}" for names, levels in places.items()]
+            others = {name: level for name, level in workload.factors.items() if name != condition}
+            what = f"{metric_noun(metric, label)} under {workload_label(workload.name, others)}"
+            depends.append(f"For {what} the best depends on {_DEPENDS[condition]}: {'; '.join(texts)}.")
+    none = "That another file system is the best in another state, or beside a neighbour, is not shown."
+    return depends or ([none] if groups else [])
 
 
 def _never_beaten(groups: Sequence[Sequence[Rank]]) -> str:

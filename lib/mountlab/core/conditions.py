@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mountlab.core.numbers import listed
+from mountlab.core.state import FRESH
 
-CONDITIONS: Mapping[str, str] = {"state": "fresh", "beside": "none"}
+STATE = "state"
+"""The factor that says in which state a file system is, and its key in a sweep file."""
+BESIDE = "beside"
+"""The factor that says what runs beside a workload, and its key in a sweep file."""
+ALONE = "none"
+"""Its level without a neighbour: no neighbour has this name."""
+TOGETHER = "+"
+"""Between the names of neighbours that run together, in the level's label."""
+CONDITIONS: Mapping[str, str] = {STATE: FRESH, BESIDE: ALONE}
 """Factor of a cell that is a condition, to the level that the others are compared with."""
 
 
@@ -18,6 +27,6 @@ def reference_level(condition: str, levels: Sequence[str]) -> str:
 
 def condition_words(condition: str, level: str) -> str:
     """'in state aged', 'beside backup and web', 'alone'."""
-    if condition == "state":
+    if condition == STATE:
         return f"in state {level}"
-    return "alone" if level == CONDITIONS[condition] else f"beside {listed(level.split('+'))}"
+    return "alone" if level == ALONE else f"beside {listed(level.split(TOGETHER))}"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mountlab.analysis.ranks import choice_sentences, rank_frame, ranks
+from mountlab.analysis.ranks import choice_sentences, condition_sentences, rank_frame, ranks
 
-__all__ = ["choice_sentences", "rank_frame", "ranks"]
+__all__ = ["choice_sentences", "condition_sentences", "rank_frame", "ranks"]

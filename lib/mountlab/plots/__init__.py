@@ -12,6 +12,7 @@ from mountlab.plots.base import Plot, ReportPlot
 from mountlab.plots.capacity import plot_capacity
 from mountlab.plots.clients import ClientPoint, plot_clients
 from mountlab.plots.clustered import plot_clustered
+from mountlab.plots.conditions import plot_conditions
 from mountlab.plots.data import groups_of, ordered
 from mountlab.plots.distribution import plot_distribution
 from mountlab.plots.flame import plot_flame
@@ -34,9 +35,9 @@ from mountlab.plots.trials import plot_trials
 __all__ = [
     "INSIDE", "LAYER_COLOURS", "PLACES", "STYLE", "ClientPoint", "Course", "Delivered", "InsideTrial", "LayerBar",
     "Mark", "Plot", "ReportPlot", "SlowOperation", "colour_of", "groups_of", "kind_of", "log_number_ticks",
-    "log_ticks", "ordered",
-    "plot_bars", "plot_bytes", "plot_capacity", "plot_clients", "plot_clustered", "plot_distribution", "plot_flame",
-    "plot_heat", "plot_inside", "plot_latencies", "plot_layers", "plot_percentiles", "plot_published",
-    "plot_ratio_heat", "plot_ratios", "plot_response", "plot_run_order", "plot_series", "plot_simulated",
-    "plot_slowest", "plot_smallest_difference", "plot_trials", "quiet", "tick_text",
+    "log_ticks", "ordered", "plot_bars", "plot_bytes", "plot_capacity", "plot_clients", "plot_clustered",
+    "plot_conditions", "plot_distribution", "plot_flame", "plot_heat", "plot_inside", "plot_latencies",
+    "plot_layers", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios", "plot_response",
+    "plot_run_order", "plot_series", "plot_simulated", "plot_slowest", "plot_smallest_difference", "plot_trials",
+    "quiet", "tick_text",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from mountlab.report.page import page
 _FILES = {
     "report.html": "report", "notebooks/20_report.ipynb": "executed notebook", "estimates.csv": "estimates",
     "comparisons.csv": "comparisons", "latency_comparisons.csv": "comparisons of latencies",
+    "condition_changes.csv": "changes by state and neighbour",
     "caveats.csv": "caveats", "measurements.csv": "measurements",
     "measurements.parquet": "measurements (Parquet)", "sweep.yml": "sweep", "box.yml": "box", "run.json": "run.json",
     "trials.jsonl": "journal", "published.json": "published figures", "exclude.yml": "excluded trials",

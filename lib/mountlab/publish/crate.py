@@ -26,6 +26,7 @@ _ABOUT = {
     "measurements.csv": "Every figure of every trial", "estimates.csv": "Mean and interval of each cell",
     "comparisons.csv": "Ratios to the baseline, with verdicts",
     "latency_comparisons.csv": "Ratios of latency percentiles to the baseline",
+    "condition_changes.csv": "How figures and ratios change in other states and beside neighbours",
     "caveats.csv": "Reasons to doubt a figure",
     "report.html": "The report, one page", "requirements.lock": "The tested version of every library",
     "environment.yml": "The environment for conda", "versions.json": "The versions that made this bundle",

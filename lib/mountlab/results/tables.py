@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from mountlab.analysis.frames import comparison_frame
+from mountlab.analysis.conditions import effects_of, shifts_of
+from mountlab.analysis.frames import comparison_frame, condition_frame
 from mountlab.analysis.run_view import RunView, TrialRecord
 from mountlab.analysis.why_frames import COLUMNS
 from mountlab.core import chain
@@ -29,16 +30,20 @@ from mountlab.results.why import derived_files, file_of
 
 DERIVE_S = 600.0
 """How long another process that derives the files of a run, or makes its report, is waited for."""
+CHANGES = "condition_changes"
+"""Table of what states and neighbours change."""
 _CAVEAT_COLUMNS = ("scope", "subject", "code", "severity", "message")
 
 
 def tables(run: RunView) -> dict[str, pd.DataFrame]:
     """Return everything that a run says, as tables of numbers and text; the factors of trials and measurements as
     JSON."""
+    effects = effects_of(run)
     return {
         "estimates": run.estimates.drop(columns="cell"),
         "comparisons": comparison_frame(run),
         "latency_comparisons": comparison_frame(run, run.latency_comparisons),
+        CHANGES: condition_frame(run, [*effects.kept, *effects.changes]),
         "caveats": pd.DataFrame(map(asdict, run.caveats), columns=[field.name for field in fields(Caveat)]),
         "trials": with_factors_as_text(run.trials),
         "measurements": with_factors_as_text(run.measurements),
@@ -61,6 +66,7 @@ def columns() -> dict[str, list[str]]:
         "estimates.csv": [*frames["estimates"].columns, "stopped"],
         "comparisons.csv": list(frames["comparisons"].columns),
         "latency_comparisons.csv": list(frames["latency_comparisons"].columns),
+        f"{CHANGES}.csv": list(frames[CHANGES].columns),
         "caveats.csv": list(_CAVEAT_COLUMNS),
         **{file_of(name): list(names) for name, names in COLUMNS.items()},
     }
@@ -73,10 +79,12 @@ def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def write_derived(run: Run) -> None:
     """Write records.parquet, measurements.parquet, estimates.csv, comparisons.csv, latency_comparisons.csv and
-    caveats.csv of a run; of one with diagnostic trials their frames; and last the checksums of all of these."""
+    caveats.csv of a run; of one with states or neighbours condition_changes.csv; of one with diagnostic trials their
+    frames; and last the checksums of all of these."""
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
     figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
-    text = texts(run, "estimates", "comparisons", "latency_comparisons", "caveats")
+    changes = [CHANGES] if shifts_of(run.sweep) else []
+    text = texts(run, "estimates", "comparisons", "latency_comparisons", *changes, "caveats")
     csv_files = {f"{name}.csv": table.encode() for name, table in text.items()}
     files = {
         records.FILE: records.as_parquet(run.all_records, run.made_from),

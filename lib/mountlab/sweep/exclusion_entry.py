@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from mountlab.core.conditions import BESIDE, STATE
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Cell, Filesystem, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.options import Option, OptionValue, unknown_key
 from mountlab.core.units import format_bytes
-from mountlab.sweep.state_entry import KEY as STATE
 from mountlab.sweep.workload_entry import (
-    BESIDE,
     Level,
     Raw,
     beside_levels,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from mountlab.core.conditions import ALONE, BESIDE, TOGETHER
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Neighbour, NeighbourPlace, Scalar, Workload
 from mountlab.core.options import unknown_key
-from mountlab.sweep.workload_entry import ALONE, BESIDE, DESIGN_KEYS, TOGETHER, read_workloads
+from mountlab.sweep.workload_entry import DESIGN_KEYS, read_workloads
 
 WHERE, LIMITS = "where", "limits"
 _SAME, _PLACES = "same", ("filesystem", "client")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mountlab.core.conditions import STATE
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Design, Filesystem, Workload
 from mountlab.core.names import cell_id
@@ -16,7 +17,6 @@ from mountlab.core.state import FRESH, Profile, Purge, State
 from mountlab.filesystems import FAMILIES
 from mountlab.sweep.validated import AS_SHARE, File
 
-KEY = "state"
 MOST_FILLED = 0.98
 """The largest share of a file system that files, and what snapshots keep, may take."""
 _FILL_BELOW_SNAPSHOTS = 0.25
@@ -116,7 +116,7 @@ def read_turns(
     what each says for `state`. Raises ParameterError."""
     if all(entry is None for entry in entries.values()):
         return {fs.name: () for fs in filesystems}
-    return {fs.name: _of_one(fs, entries[fs.name], states, f"{where}.{fs.name}.{KEY}") for fs in filesystems}
+    return {fs.name: _of_one(fs, entries[fs.name], states, f"{where}.{fs.name}.{STATE}") for fs in filesystems}
 
 
 def _of_one(fs: Filesystem, entry: str | list[str] | None, states: Mapping[str, State], where: str) -> tuple[str, ...]:
@@ -153,16 +153,16 @@ def in_each_state(
     if not states:
         return tuple(workloads)
     for workload in workloads:
-        if KEY in workload.factors:
+        if STATE in workload.factors:
             raise ParameterError(
-                f"`{KEY}` is a factor of the file systems of this sweep",
-                where=f"{where}.{workload.name}.{KEY}",
-                got=workload.factors[KEY],
+                f"`{STATE}` is a factor of the file systems of this sweep",
+                where=f"{where}.{workload.name}.{STATE}",
+                got=workload.factors[STATE],
                 allowed="an option with one value, or one of another name",
             )
     ordered = sorted(states, key=lambda state: state != FRESH)
     return tuple(
-        replace(workload, state=state, factors={**workload.factors, KEY: state})
+        replace(workload, state=state, factors={**workload.factors, STATE: state})
         for workload in workloads
         for state in ordered
     )

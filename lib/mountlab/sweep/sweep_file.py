@@ -13,13 +13,13 @@ from typing import Annotated, Any, ClassVar
 import yaml
 from pydantic import BaseModel, Field, StringConstraints
 
+from mountlab.core.conditions import STATE
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Design, Sweep, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw, check_texts, parse_value
 from mountlab.core.shown import Shown
-from mountlab.sweep import state_entry
 from mountlab.sweep.capacity_entry import check_searches
 from mountlab.sweep.design_entry import DesignFile, read_design
 from mountlab.sweep.exclusion_entry import check_compared, read_exclusions
@@ -260,7 +260,7 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     check_names((*(file.states or ()), *(file.neighbours or ())), where)
     check_names(file.published or (), f"{where}: published")
     filesystems = tuple(
-        read_filesystem(name, entry, f"{where}: filesystems.{name}", also=[KEY, state_entry.KEY])
+        read_filesystem(name, entry, f"{where}: filesystems.{name}", also=[KEY, STATE])
         for name, entry in file.filesystems.items()
     )
     workloads = tuple(

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mountlab.core import plugins
+from mountlab.core.conditions import ALONE, BESIDE, TOGETHER
 from mountlab.core.errors import ParameterError, did_you_mean
 from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import COLUMNS, Workload
@@ -38,12 +39,6 @@ Raw = dict[str, Any]
 VARY = ("all-combinations", "one-at-a-time")
 MOST_ROUNDS = 1000
 MOST_CLIENTS = 64
-BESIDE = "beside"
-"""The key of a workload that names what runs beside it; a list of several is a factor."""
-ALONE = "none"
-"""Its level without a neighbour: no neighbour has this name."""
-TOGETHER = "+"
-"""Between the names of neighbours that run together, in the level's label."""
 BOX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 """Of a client: it names files and a socket."""
 MOST_LEVELS, MOST_CELLS = 1000, 10_000

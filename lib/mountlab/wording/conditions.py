@@ -88,8 +88,11 @@ def _losses(change: ConditionChange) -> str:
 
 
 def _moves(kept: Comparison) -> str:
-    """'falls to 0.50 [0.49, 0.52] of', 'rises to 2.3 [2.2, 2.4] times'."""
+    """'falls to 0.50 [0.49, 0.52] of', 'rises to 2.3 [2.2, 2.4] times'; 'is 1.01 [0.98, 1.04] times' where that is not
+    shown."""
     figures = verdicts.compared_figures(kept)
+    if kept.verdict not in ("faster", "slower"):
+        return f"is {figures} times"
     return f"falls to {figures} of" if kept.ratio < 1 else f"rises to {figures} times"
 
 
@@ -155,6 +158,19 @@ def first_sentence(changes: Sequence[ConditionChange], *, sure: bool = True) -> 
     also = f" {capital(counted(more, 'more ratio'))} change{'s' if more == 1 else ''}." if more else ""
     seems = "" if sure else "it looks as if "
     return f"{capital(where(strongest))} under {workload_of(strongest)}, {seems}{_losses(strongest)}.{also}"
+
+
+def finding(changes: Sequence[ConditionChange], *, sure: bool = True) -> str:
+    """Return what the changes come to in a few words: the title of a plot. Without `sure` it only looks so."""
+    flipping = [change for change in changes if change.verdict == "flips"]
+    if flipping:
+        strongest = max(flipping, key=lambda change: verdicts.effect(change.change))
+        pair = f"{strongest.change.candidate} and {strongest.change.baseline}"
+        more = f"; {len(flipping) - 1} more flip{'s' if len(flipping) == 2 else ''}" if len(flipping) > 1 else ""
+        flips = "flips" if sure else "seems to flip"
+        return f"{capital(where(strongest))} the ranking of {pair} {flips} under {workload_of(strongest)}{more}"
+    changing = sum(change.verdict == "changes" for change in changes)
+    return f"{changing} of {counted(len(changes), 'ratio')} {'changes' if changing == 1 else 'change'}, none flips"
 
 
 def _direction(change: ConditionChange) -> str:

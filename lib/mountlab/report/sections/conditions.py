@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from mountlab.analysis.answers import answering
 from mountlab.analysis.conditions import Effects, effects_of
 from mountlab.analysis.frames import condition_frame
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.trust import trust_of
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison, ConditionChange, Kept
 from mountlab.core.frames import pd
+from mountlab.core.groups import by_key
 from mountlab.core.names import metric_heading
+from mountlab.plots import Plot, plot_conditions
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
 from mountlab.report.sections import frames
-from mountlab.report.sections.shared import swatches
+from mountlab.report.sections.shared import names_of, swatches
 from mountlab.wording import conditions as words
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import doubts_by_cell
@@ -40,9 +44,21 @@ def conditions(run: RunView) -> Html:
     return html.joined(
         html.items(sentences[:_MOST_SENTENCES]) if sentences else "",
         html.paragraph(_tally(effects.changes)) if len(effects.changes) > 1 else "",
+        html.columns(*map(html.plot, condition_plots(run))) if effects.changes else "",
         _table(run, effects),
         html.paragraph(_scope(run, effects), kind="meta"),
     )
+
+
+def condition_plots(run: RunView) -> Iterator[Plot]:
+    """Yield the ratios to the baseline at each level, a figure for each condition."""
+    for condition, changes in by_key((change.condition, change) for change in effects_of(run).changes).items():
+        ratios = [comparison for comparison in answering(run) if verdicts.effect(comparison) >= 0]
+        levels = list(dict.fromkeys([changes[0].reference, *(change.level for change in changes)]))
+        if ratios:
+            finding = words.finding(changes, sure=trust_of(run).grade != "low")
+            order = names_of(run)
+            yield plot_conditions(ratios, condition, levels=levels, finding=finding, filesystems=order)
 
 
 def _sentences(run: RunView, effects: Effects) -> Iterator[str]:

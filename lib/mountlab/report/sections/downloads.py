@@ -9,9 +9,11 @@ from mountlab.core import numbers
 from mountlab.report import html
 from mountlab.report.html import Html
 from mountlab.report.sections.trials import trial_frame
-from mountlab.results.tables import plain_csv, tables, with_factors_as_text
+from mountlab.results.tables import CHANGES, plain_csv, tables, with_factors_as_text
 
-MOST_BYTES = {"estimates": 800_000, "comparisons": 400_000, "trials": 800_000, "measurements": 300_000}
+MOST_BYTES = {
+    "estimates": 800_000, "comparisons": 400_000, CHANGES: 400_000, "trials": 800_000, "measurements": 300_000,
+}  # fmt: skip
 """Table to how large its CSV may be in a page: the whole page is to open at once, and to be sent by mail."""
 
 

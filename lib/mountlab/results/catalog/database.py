@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # at run time only in the functions: it is an extra
 
     Connection = DuckDBPyConnection
 
-VERSION = 7
+VERSION = 8
 """Of the tables below: a catalog of another one is rebuilt."""
 MEMORY = "1GB"
 THREADS = 2
@@ -59,7 +59,8 @@ TABLES = {
         traced_in_flight DOUBLE, tool_in_flight DOUBLE""",
     "cells": """run VARCHAR, cell VARCHAR, filesystem VARCHAR, workload VARCHAR, tool VARCHAR, factors JSON,
         metric VARCHAR, label VARCHAR, unit VARCHAR, n INTEGER, censored INTEGER, mean DOUBLE,
-        sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE, asked VARCHAR, answer BOOLEAN""",
+        sd DOUBLE, log_mean DOUBLE, log_sd DOUBLE, asked VARCHAR, answer BOOLEAN,
+        state VARCHAR, beside VARCHAR""",
     "definitions": "asked VARCHAR PRIMARY KEY, definition JSON",
     "sources": "run VARCHAR, signature VARCHAR, problem VARCHAR",
     "about": "version INTEGER, figures INTEGER, made_at TIMESTAMP",
@@ -74,7 +75,8 @@ _CELLS = """
         CASE WHEN any_value(d.n) IS NULL THEN stddev_samp(m.value) END,
         CASE WHEN any_value(d.n) IS NULL AND min(m.value) > 0 THEN avg(ln(m.value)) END,
         CASE WHEN any_value(d.n) IS NULL AND min(m.value) > 0 THEN stddev_samp(ln(m.value)) END, any_value(c.asked),
-        any_value(list_contains(c.answers, m.metric))
+        any_value(list_contains(c.answers, m.metric)), json_extract_string(any_value(m.factors), '$.state'),
+        json_extract_string(any_value(m.factors), '$.beside')
     FROM (SELECT * FROM new_measurements WHERE NOT warmup AND isfinite(value)) AS m
     JOIN new_cells AS c ON c.run = m.run AND c.cell = m.cell
     LEFT JOIN new_medians AS d ON d.run = m.run AND d.cell = m.cell AND d.metric = m.metric AND d.label = m.label
@@ -86,7 +88,8 @@ _UNMEASURED = """
     INSERT INTO cells
     SELECT d.run, d.cell, any_value(t.filesystem), any_value(t.workload), any_value(t.tool), any_value(t.factors),
         d.metric, d.label, d.unit, any_value(d.n), any_value(d.censored), NULL, NULL, NULL, NULL, any_value(c.asked),
-        true
+        true, json_extract_string(any_value(t.factors), '$.state'),
+        json_extract_string(any_value(t.factors), '$.beside')
     FROM new_medians AS d
     JOIN new_trials AS t ON t.run = d.run AND t.cell = d.cell
     JOIN new_cells AS c ON c.run = d.run AND c.cell = d.cell

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from mountlab.analysis.time_limits import OF_A_MOUNT, censored_blocks, censored_estimate
 from mountlab.analysis.why_frames import Why
+from mountlab.core.conditions import BESIDE, STATE, TOGETHER
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.model import Trial
 from mountlab.core.names import workload_label
@@ -297,7 +298,7 @@ def _cells(
     parameters: Mapping[str, object], trials: Iterable[TrialRow], answers: Mapping[str, Sequence[str]]
 ) -> tuple[pa.Table, dict[str, str]]:
     by_cell = {row["cell"]: row for row in trials}
-    definitions = {cell: _definition(parameters, row) for cell, row in by_cell.items()}
+    definitions = {cell: definition_of(parameters, row) for cell, row in by_cell.items()}
     hashes = {cell: sha256(text.encode()).hexdigest()[:12] for cell, text in definitions.items()}
     rows = [
         {"cell": cell, "asked": hashes[cell], "answers": list(answers.get(_workload_label(row), ()))}
@@ -310,21 +311,33 @@ def _workload_label(trial: TrialRow) -> str:
     return workload_label(trial["workload"], trial["factors"])
 
 
-def _definition(parameters: Mapping[str, object], trial: TrialRow) -> str:
+def definition_of(parameters: Mapping[str, object], trial: TrialRow) -> str:
     """Return all that a sweep asks of one cell, as JSON that is the same for the same: two runs of a sweep that was
     changed in between measure different things under one name. Lists of a workload are its factors: only the cell's
-    level counts. What a device is promised changes no trial.
+    level counts. So does only its state, of those that the file system is measured in, with what makes that state; and
+    only what runs beside it. What a device is promised changes no trial.
     """
     filesystem = _part(parameters.get("filesystems"), trial["filesystem"])
     if isinstance(filesystem, Mapping):
-        filesystem = {key: value for key, value in filesystem.items() if key != promise_entry.KEY}
+        filesystem = {key: value for key, value in filesystem.items() if key not in (promise_entry.KEY, STATE)}
     workload = _part(parameters.get("workloads"), trial["workload"])
     if isinstance(workload, Mapping):
         workload = {key: value for key, value in workload.items() if key not in trial["factors"]}
     design = parameters.get("design")
     plain = {key: value for key, value in design.items() if key not in _UNLIKE} if isinstance(design, Mapping) else {}
     definition = {"filesystem": filesystem, "workload": workload, "factors": dict(trial["factors"]), "design": plain}
+    for section, names in _conditions_of(trial["factors"], workload).items():
+        entries = parameters.get(section)
+        if isinstance(entries, Mapping) and (present := {name: entries[name] for name in names if name in entries}):
+            definition[section] = present
     return json.dumps(definition, sort_keys=True, default=str)
+
+
+def _conditions_of(factors: Mapping[str, str], workload: object) -> dict[str, Sequence[str]]:
+    """Return section of a sweep to the names of its entries that say what the state and the neighbours of a cell
+    are."""
+    fixed = workload.get(BESIDE, "") if isinstance(workload, Mapping) else ""
+    return {"states": [factors.get(STATE, "")], "neighbours": factors.get(BESIDE, str(fixed)).split(TOGETHER)}
 
 
 def _part(entry: object, name: str) -> object:
