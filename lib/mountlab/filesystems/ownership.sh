@@ -1,3 +1,4 @@
+# Needs subvolumes.sh
 # Functions that know what Mountlab makes in directories of its own, and that remove this and nothing else.
 # Each such directory holds a file .mountlab, written before anything else in it:
 #   a root               `made`, or `found` where the directory was there before; then `bound` (root_bind)
@@ -114,12 +115,16 @@ ours() { # file, tree or directory; PATH
     esac || stuck "$2: $note"
 }
 
-# busybox has no --one-file-system; that nothing is mounted there is seen before.
+# busybox has no --one-file-system; that nothing is mounted there is seen before. The helper of a box has no
+# remove_subvolumes: its user could exchange names meanwhile.
 remove_tree() {
     note='something is still mounted below'
     [ -z "$(mounts_below "$1")" ] || return 1
     note=$(rm -rf --one-file-system -- "$1" 2>&1) && return
-    [ -z "$(mounts_below "$1")" ] && note=$(rm -rf -- "$1" 2>&1)
+    [ -z "$(mounts_below "$1")" ] || return 1
+    note=$(rm -rf -- "$1" 2>&1) && return
+    command -v remove_subvolumes > /dev/null && remove_subvolumes "$1"
+    note=$(rm -rf -- "$1" 2>&1)
 }
 
 # Remove a directory itself, when nothing is left in it but our list.

@@ -1,4 +1,4 @@
-# Needs contain.sh
+# Needs contain.sh subvolumes.sh
 # One trial, whole, in one round trip. Its head (mountlab.sweep.trial_head) has the variables and the functions prepare, warm,
 # load_program, show_drives and measured; a diagnostic trial has trace.sh before this. Prints a tar archive of $out and leaves
 # nothing behind.
@@ -341,7 +341,7 @@ cgroup=
 trace=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
-trap '[ -z "$trace" ] || drop_trace; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; rm -rf "$directory" "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
+trap '[ -z "$trace" ] || drop_trace; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; rm -rf "$directory" 2>/dev/null || { remove_subvolumes "$directory"; rm -rf "$directory"; }; rm -rf "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
     [ -d "$out" ] || exit 0
