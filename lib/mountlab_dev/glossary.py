@@ -122,6 +122,16 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("tree", "elapsed", "the box's clock around each operation (label); their sum"),
     ("pg_test_fsync", "sync_rate", "operations a second of each method (label)"),
     ("pg_test_fsync", "operation_latency", "1 / `sync_rate`"),
+    ("reflink", "operation_latency*", "`clone`, `delete`: the box's clock, by clone; overwrites: dd with its fsync"),
+    ("reflink", "write_bandwidth", "bytes / seconds of dd; label the first or second overwrite"),
+    ("reflink", "elapsed", "all clones and deletions by the box's clock, overwrites by dd's"),
+    ("reflink", "bytes", "overwritten bytes of both passes"),
+    ("send", "operation_latency", "the box's clock around a copy; label full or incremental"),
+    ("send", "bandwidth", "bytes of the files that are copied / that time"),
+    ("send", "elapsed", "both copies"),
+    ("send", "bytes", "bytes of the copied files; label read or write"),
+    ("snapshot", "operation_latency*", "the box's clock; of `create` and `delete` by snapshot"),
+    ("snapshot", "elapsed", "`create` of all, `list` and `space back`, which contains `delete`"),
 )  # fmt: skip
 """Tool, metric or pattern of metrics, and the figure of its output: the first of a tool that matches holds."""
 

@@ -13,7 +13,8 @@ from mountlab.core.model import Program
 
 PACKAGES = {
     "bash": "bash", "btrfs": "btrfs-progs", "busybox": "busybox", "chromium": "chromium", "chrt": "util-linux",
-    "dash": "dash", "dd": "coreutils", "debugfs": "e2fsprogs", "e2fsck": "e2fsprogs", "filefrag": "e2fsprogs",
+    "cp": "coreutils", "dash": "dash", "dd": "coreutils", "debugfs": "e2fsprogs", "e2fsck": "e2fsprogs",
+    "filefrag": "e2fsprogs",
     "fincore": "util-linux-extra", "fio": "fio", "fish": "fish", "flock": "util-linux", "fs_mark": "fsmark",
     "gawk": "gawk", "git": "git", "ksh": "ksh", "losetup": "mount", "make": "make", "mawk": "mawk", "mdadm": "mdadm",
     "mke2fs": "e2fsprogs", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",

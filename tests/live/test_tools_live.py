@@ -1,5 +1,5 @@
-"""Every tool for real, as a table: on tmpfs and ext4, ended when it takes too long, on a full file system, and missing
-from the box. A new tool is one more entry of LIVE."""
+"""Every tool for real, as a table: on tmpfs and ext4, or where it can run, ended when it takes too long, on a full file
+system, and missing from the box. A new tool is one more entry of LIVE."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ SLOW = "pg_test_fsync"
 ROOM = {"type": "tmpfs", "size": "1GiB"}
 FULL = {"type": "ext4", "image": "24MiB", "mkfs": ["-N", "30000"]}
 """Its table of inodes takes what the plan cannot know of: 15 MB are left."""
+BTRFS = {"type": "btrfs", "image": "128MiB"}
+"""Its metadata takes what the plan cannot know of."""
 FIGURES = {
     "bytes/write": {"pattern": r"^(\d+) bytes", "unit": "B", "from": "stderr"},
     "elapsed": {"pattern": r"copied, ([\d.e-]+) s", "unit": "s", "from": "stderr"},
@@ -67,11 +69,18 @@ class Live:
     """What it says of that."""
     leaves: str = ""
     """Files in /tmp, as a pattern, that it would leave where it is ended."""
+    on: tuple[str, ...] = ("tmpfs", "ext4")
+    """File systems on which it gives figures."""
+    room: str = "tmpfs"
+    """The one on which `long` is ended."""
+    too_small: str = "full"
+    """The one that `full` does not fit."""
 
 
 FIO = {"rw": "randrw", "bs": "16KiB", "size": "4MiB", **CLOCK}
 FS_MARK = {"count": 40, "file_size": "6000B", "threads": 2}
 TREE = {"workload": "fileserver", "nfiles": 500, "filesize": "8KiB", "threads": 4, "runtime": "1s"}
+ON_BTRFS: dict[str, Any] = {"on": ("btrfs",), "room": "btrfs", "too_small": "btrfs"}
 LIVE: dict[str, Live] = {
     "command": Live(
         COPY,
@@ -126,6 +135,27 @@ LIVE: dict[str, Live] = {
         {"time_per_test": "1s"},
         ("pg_test_fsync failed with exit status 1", "write failed"),
     ),
+    "reflink": Live(
+        {"size": "4MiB", "clones": 3, "blocks": 20},
+        {"size": "4MiB", "clones": 3, "blocks": 1000},
+        {"size": "90MiB", "blocks": 2},
+        ("the preparation failed", "No space left on device"),
+        **ON_BTRFS,
+    ),
+    "send": Live(
+        {"via": "send", "size": "4MiB"},
+        {"via": "send", "size": "40MiB", "file_size": "4KiB", "change": "20%"},
+        {"via": "send", "to": "null", "size": "90MiB", "file_size": "1MiB"},
+        ("the preparation failed", "No space left on device"),
+        **ON_BTRFS,
+    ),
+    "snapshot": Live(
+        {"size": "4MiB", "snapshots": 3},
+        {"size": "4MiB", "snapshots": 500},
+        {"size": "90MiB", "file_size": "1MiB", "snapshots": 1},
+        ("the preparation failed", "No space left on device"),
+        **ON_BTRFS,
+    ),
 }
 
 
@@ -170,8 +200,9 @@ def of(run: Run, tool: Tool) -> Workload:
     return next(each for each in run.sweep.workloads if each.tool == tool.name)
 
 
-def trial(run: Run, filesystem: str, tool: Tool) -> Any:
-    (found,) = run.trials[(run.trials["filesystem"] == filesystem) & (run.trials["tool"] == tool.name)].itertuples()
+def trial(run: Run, filesystem: str, tool: Tool, suffix: str = "") -> Any:
+    rows = run.trials[(run.trials["filesystem"] == filesystem) & (run.trials["workload"] == f"{tool.name}{suffix}")]
+    (found,) = rows.itertuples()
     return found
 
 
@@ -193,21 +224,27 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """All tools at once but pg_test_fsync, which takes sixteen seconds on each file system; on ramfs the one that is
     not tried there; and all on a file system that is too small for what they are asked to do."""
     short, full = {name: entry for name, entry in entries("short").items() if name != SLOW}, entries("full")
-    filesystems = {name: FILESYSTEMS[name] for name in FILESYSTEMS if name != "ramfs" or "fs_mark" in short}
-    left_out = [(name, workload) for name in filesystems for workload in full]
-    left_out += [("full", workload) for workload in short]
-    left_out += [("ramfs", workload) for workload in short if "ramfs" in filesystems and workload != "fs_mark"]
-    exclude = [{"filesystem": filesystem, "workload": workload} for filesystem, workload in left_out]
-    place = tmp_path_factory.mktemp("tools")
-    return ran(place, {**short, **full}, {**filesystems, "full": FULL}, baseline="ext4", exclude=exclude)
+    wanted = {(filesystem, name) for name in short for filesystem in LIVE[name].on}
+    wanted |= {(LIVE[name.removesuffix("-full")].too_small, name) for name in full}
+    wanted |= {("ramfs", name) for name in short if name == "fs_mark"}
+    return ran_some(tmp_path_factory.mktemp("tools"), {**short, **full}, wanted, baseline="ext4")
+
+
+def ran_some(place: Path, workloads: Mapping[str, Any], wanted: set[tuple[str, str]], **more: Any) -> Run:
+    """One run of these workloads, each on its own file systems of FILESYSTEMS."""
+    used = {filesystem for filesystem, _ in wanted}
+    filesystems = {name: entry for name, entry in {**FILESYSTEMS, "full": FULL, "btrfs": BTRFS}.items() if name in used}
+    pairs = [(filesystem, workload) for filesystem in filesystems for workload in workloads]
+    exclude = [{"filesystem": pair[0], "workload": pair[1]} for pair in pairs if pair not in wanted]
+    return ran(place, workloads, filesystems, exclude=exclude, **more)
 
 
 @pytest.mark.parametrize(
     ("filesystem", "tool"),
     [
         pytest.param(filesystem, tool, id=f"{filesystem}-{name}")
-        for filesystem in ("tmpfs", "ext4")
         for name, tool in TOOLS.items()
+        for filesystem in LIVE[name].on
         if name != SLOW
     ],
 )
@@ -248,14 +285,17 @@ def test_fs_mark_is_not_tried_where_it_would_see_no_space(run: Run) -> None:
 @pytest.fixture(scope="module")
 def too_long(tmp_path_factory: pytest.TempPathFactory) -> Run:
     design = {"trial_timeout": LIMIT, "retries": 0}
-    return ran(tmp_path_factory.mktemp("long"), entries("long"), {"tmpfs": ROOM}, design=design)
+    long = entries("long")
+    rooms = {"tmpfs": ROOM, **({"btrfs": BTRFS} if any(LIVE[name].room == "btrfs" for name in long) else {})}
+    exclude = [{"filesystem": room, "workload": name} for room in rooms for name in long if LIVE[name].room != room]
+    return ran(tmp_path_factory.mktemp("long"), long, rooms, design=design, exclude=exclude)
 
 
 @each_tool
 def test_one_that_takes_too_long_is_ended_with_all_its_processes(too_long: Run, tool: Tool) -> None:
     """That no process, mount and directory is left was seen when the run was over."""
     need(tool)
-    found = trial(too_long, "tmpfs", tool)
+    found = trial(too_long, LIVE[tool.name].room, tool)
     assert found.status == "timeout"
     # On a busy machine it may take longer to end than it is given.
     assert re.match(r"ran longer than 0.5 s( and was ended)? \(design\.trial_timeout\)", found.reason), found.reason
@@ -268,7 +308,7 @@ def test_one_that_takes_too_long_is_ended_with_all_its_processes(too_long: Run, 
 @each_tool
 def test_a_full_file_system_fails_the_trial_with_the_words_of_the_tool(run: Run, tool: Tool) -> None:
     need(tool)
-    found = trial(run, "full", tool)
+    found = trial(run, LIVE[tool.name].too_small, tool, "-full")
     assert found.status == "failed"
     assert all(words in found.reason for words in LIVE[tool.name].words), found.reason
     measured = run.measurements[run.measurements["trial_id"] == found.trial_id]

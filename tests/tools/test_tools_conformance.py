@@ -63,6 +63,16 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "large-directory": [{"names": 100_000}, {"names": 20_000, "operations": "create stat remove"}],
     "pg_test_fsync": [{"time_per_test": "1s"}, {"time_per_test": "1s", "cache": "cold"}],
+    "reflink": [
+        {"size": "16MiB", "blocks": 20, "clones": 4},
+        {"size": "16MiB", "blocks": 20, "clones": 4, "order": "sequential", "cache": "cold"},
+    ],
+    "send": [
+        {"via": "send", "size": "16MiB", "change": "5%"},
+        {"via": "send", "size": "16MiB", "change": "5%", "to": "null", "cache": "warm"},
+        {"via": "rsync", "size": "16MiB", "change": "5%", "cache": "cold"},
+    ],
+    "snapshot": [{"size": "16MiB", "snapshots": 3, "change": "5%"}],
     "tree": [{"files": 5000, "operations": "make git-status copy grep stat remove"}, {"files": 2000}],
 }  # fmt: skip
 """Options as in a sweep file, with every needed one."""
@@ -82,6 +92,17 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"stdout": "large-directory/ext4.stdout"}, {"stdout": "large-directory/busybox.stdout"},
     ],
     "pg_test_fsync": [{"stdout": "pg_test_fsync/ext4.stdout"}, {"stdout": "pg_test_fsync/ramfs.stdout"}],
+    "reflink": [
+        {"stdout": "reflink/btrfs-random.stdout", "first": "reflink/btrfs-random.first",
+         "second": "reflink/btrfs-random.second"},
+        {"stdout": "reflink/btrfs-sequential.stdout", "first": "reflink/btrfs-sequential.first",
+         "second": "reflink/btrfs-sequential.second"},
+    ],
+    "send": [
+        {"stdout": "send/btrfs.stdout"}, {"stdout": "send/btrfs-null.stdout"},
+        {"stdout": "send/rsync.stdout", "rsync.first": "send/rsync.first", "rsync.second": "send/rsync.second"},
+    ],
+    "snapshot": [{"stdout": "snapshot/btrfs.stdout"}],
     "tree": [{"stdout": "tree/ext4.stdout"}, {"stdout": "tree/busybox.stdout"}],
 }  # fmt: skip
 """For each example the files of a recorded trial of it."""
@@ -93,6 +114,9 @@ OTHER_WORK: dict[str, dict[str, Any]] = {
     "fs_mark": {"count": 201},
     "large-directory": {"names": 100_001},
     "pg_test_fsync": {"time_per_test": "2s"},
+    "reflink": {"blocks": 21},
+    "send": {"size": "17MiB"},
+    "snapshot": {"snapshots": 4},
     "tree": {"files": 5001},
 }
 """Changes of the examples that the recordings do not fit."""
@@ -208,6 +232,9 @@ PLAIN: dict[str, dict[str, Any]] = {
     "fs_mark": {"count": 10, "file_size": "4KiB"},
     "large-directory": {"names": 10},
     "pg_test_fsync": {},
+    "reflink": {"size": "64MiB"},
+    "send": {"via": "send", "size": "64MiB"},
+    "snapshot": {"size": "64MiB"},
     "tree": {"files": 10},
 }  # fmt: skip
 """The shortest entry of each tool; fio's without logs, whose windows other options change."""
@@ -432,6 +459,31 @@ GOLDEN: dict[str, list[Golden]] = {
         ("time_per_test", "2s", {}, ["argv: -s 5 => -s 2"]),
         ("cache", "cold", {}, ["cache: => cold"]),
     ],
+    "reflink": [
+        ("size", "32MiB", {}, ["argv: 67108864 => 33554432", "prepare: 67108864 => 33554432"]),
+        ("clones", 3, {}, ["argv: 10 => 3"]),
+        ("bs", "8KiB", {}, ["argv: 4096 => 8192", "prepare: 4096 => 8192"]),
+        ("blocks", 9, {}, ["argv: 500 => 9", "prepare: 500 => 9"]),
+        ("order", "sequential", {}, ["argv: random => sequential"]),
+        ("cache", "cold", {}, ["cache: => cold"]),
+    ],
+    "send": [
+        ("via", "rsync", {}, ["argv: btrfs => rsync", "prepare: btrfs => rsync"]),
+        ("size", "128MiB", {}, ["argv: 67108864 => 134217728", "argv: 20 => 41", "prepare: 67108864 => 134217728"]),
+        ("file_size", "128KiB", {}, ["argv: 65536 20 => 131072 10", "prepare: 65536 => 131072"]),
+        ("change", "10%", {}, ["argv: 20 => 102"]),
+        ("to", "null", {}, ["argv: directory => null"]),
+        ("cache", "warm", {}, ["cache: => warm"]),
+    ],
+    "snapshot": [
+        ("size", "128MiB", {}, ["argv: 67108864 => 134217728", "argv: 20 => 41", "prepare: 67108864 => 134217728"]),
+        ("file_size", "128KiB", {}, ["argv: 65536 => 131072", "argv: 20 => 10", "prepare: 65536 => 131072"]),
+        ("snapshots", 3, {}, ["argv: 10 => 3"]),
+        ("change", "10%", {}, ["argv: 20 => 102"]),
+        ("free", "wait", {}, ["argv: sync => wait"]),
+        ("limit", "9s", {}, ["argv: 60 => 9"]),
+        ("cache", "cold", {}, ["cache: => cold"]),
+    ],
 }
 NAMED_BY_THE_STUDIES = {
     "rw", "bs", "bssplit", "iodepth", "numjobs", "ioengine", "direct", "fsync", "fdatasync", "size", "time_based",
@@ -542,9 +594,13 @@ UNKNOWN: dict[str, Refusal] = {
     "tree": ({"fiels": 8}, "unknown option for tree", "fiels", "'fiels'", "cache, files, operations"),
     "pg_test_fsync": ({"time_per_tset": "1s"}, "unknown option for pg_test_fsync", "time_per_tset", "'time_per_tset'",
                       "cache, time_per_test"),
+    "reflink": ({"bloks": 8}, "unknown option for reflink", "bloks", "'bloks'", "blocks, bs, cache"),
+    "send": ({"chnage": "2%"}, "unknown option for send", "chnage", "'chnage'", "cache, change"),
+    "snapshot": ({"limti": "2s"}, "unknown option for snapshot", "limti", "'limti'", "cache, change"),
 }  # fmt: skip
 MEANT = {"command": "space", "dd": "count", "filebench": "nfiles", "fio": "iodepth", "fs_mark": "count",
-         "large-directory": "names", "pg_test_fsync": "time_per_test", "tree": "files"}  # fmt: skip
+         "large-directory": "names", "pg_test_fsync": "time_per_test", "reflink": "blocks", "send": "change",
+         "snapshot": "limit", "tree": "files"}  # fmt: skip
 WRONG_TYPE: dict[str, Refusal] = {
     "command": ({"space": 5}, "a number with its unit is needed", "space", "5 (int)", "text such as '64KiB'"),
     "dd": ({"count": "8"}, "wrong value for an option", "count", "'8' (str)", "a whole number"),
@@ -555,6 +611,9 @@ WRONG_TYPE: dict[str, Refusal] = {
     "tree": ({"files": "many"}, "wrong value for an option", "files", "'many' (str)", "a whole number"),
     "pg_test_fsync": ({"time_per_test": 5}, "a number with its unit is needed", "time_per_test", "5 (int)",
                       "text such as '60s'"),
+    "reflink": ({"bs": 4096}, "a number with its unit is needed", "bs", "4096 (int)", "text such as '64KiB'"),
+    "send": ({"to": False}, "wrong value for an option", "to", "False (bool)", "directory, null"),
+    "snapshot": ({"snapshots": "ten"}, "wrong value for an option", "snapshots", "'ten' (str)", "a whole number"),
 }  # fmt: skip
 WRONG_VALUE: dict[str, Refusal] = {
     "command": ({"space": "0B"}, "a command that writes takes room", "space", "0", "1B or more"),
@@ -566,6 +625,9 @@ WRONG_VALUE: dict[str, Refusal] = {
     "tree": ({"files": 0}, "not a number of files for tree", "files", "0", "1 to 1000000"),
     "pg_test_fsync": ({"time_per_test": "1.5s"}, "pg_test_fsync counts whole seconds", "time_per_test", "1.5 s",
                       "1s to 3600s"),
+    "reflink": ({"bs": "1000B"}, "reflink overwrites whole blocks", "bs", "1000 B", "a multiple of 4KiB"),
+    "send": ({"change": "0%"}, "send cannot change this share of its files", "change", "0%", "more than 0 %"),
+    "snapshot": ({"file_size": "1000B"}, "snapshot makes files of whole blocks", "file_size", "1000 B", "of 4KiB"),
 }  # fmt: skip
 RESERVED: dict[str, Refusal] = {
     "command": ({"output": "/etc"}, "command's option output is not for a sweep to set", "output", "output", "memory"),
@@ -577,6 +639,11 @@ RESERVED: dict[str, Refusal] = {
     "large-directory": ({"seed": 5}, "large-directory's option seed is not", "seed", "seed", "each block has a seed"),
     "tree": ({"seed": 5}, "tree's option seed is not for a sweep to set", "seed", "seed", "each block has a seed"),
     "pg_test_fsync": ({"f": "/etc/x"}, "pg_test_fsync's option f is not for a sweep to set", "f", "f", "overwritten"),
+    **{
+        name: ({"directory": "/etc"}, f"{name}'s option directory is not for a sweep to set", "directory", "directory",
+               "so that nothing else is")
+        for name in ("reflink", "send", "snapshot")
+    },
 }  # fmt: skip
 
 
@@ -674,6 +741,7 @@ VERSIONS: dict[str, list[tuple[str, str, str]]] = {
         )
     },
     "mybench": [("fs_mark-3.3-usage.txt", "", "")],
+    "btrfs": [("btrfs-6.2.txt", "btrfs-progs v6.2", "")],
 }
 """Program to recordings of what it says of itself, the version in it ('' where that is a checksum of the program), and
 the option at which it fails."""

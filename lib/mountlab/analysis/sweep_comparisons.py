@@ -21,13 +21,13 @@ from mountlab.core.garbage import pause_gc
 from mountlab.core.metrics import COMPARED_PERCENTILES
 from mountlab.core.model import Filesystem, Sweep, Workload
 from mountlab.core.names import cell_id
-from mountlab.filesystems import FAMILIES
 from mountlab.stats import adjust_comparisons, compare_rows
 from mountlab.stats.capacity_ratios import searched_ratios
 from mountlab.stats.censored import ranked_ratios
 from mountlab.stats.comparisons import Flags, Ratios
 from mountlab.stats.estimates import Floats
 from mountlab.stats.noise import noise_sources
+from mountlab.sweep.clients import refusal
 
 
 class Question(NamedTuple):
@@ -241,7 +241,7 @@ def has_cells(sweep: Sweep, fs: Filesystem, workload: Workload, *cells: str) -> 
     """Return whether a file system can take a workload at all (hugetlbfs has no write()), and blocks were planned that
     hold all of these cells."""
     present = all(map(sweep.has_cell, cells)) and sweep.have_blocks(*cells)
-    return present and (sweep.imported or FAMILIES[fs.type].refuses(fs, workload) is None)
+    return present and (sweep.imported or refusal(fs, workload) is None)
 
 
 def _by_block(measurements: pd.DataFrame, sweep: Sweep, questions: Sequence[Question]) -> BlockValues:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, everywhere
+from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, Workload, everywhere
 from mountlab.core.units import MIB
 from mountlab.filesystems import backing
 from mountlab.filesystems.backing import DEVICE, JOURNAL
@@ -40,6 +40,11 @@ class Xfs(DeviceFamily):
         return (
             backing.format_step(fs, place, mark, why=why, keep="mark-journal.txt", role=StepRole.OTHER, journal=True),
         )
+
+    def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
+        if workload.tool != "reflink" or "reflink=0" not in ",".join(fs.mkfs).split(","):
+            return None
+        return "mkfs was given reflink=0, so that its files cannot share blocks; leave that out"
 
     def own_options(self, fs: Filesystem) -> tuple[str, ...]:
         return (f"logdev={JOURNAL}",) if backing.has_journal(fs) else ()

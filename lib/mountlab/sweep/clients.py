@@ -14,6 +14,7 @@ from mountlab.core.errors import PlanError
 from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, Sweep, Workload
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.base import ANYTHING, NOT_MOUNTED
 from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.tools import TOOLS
 
@@ -108,7 +109,9 @@ def endpoints(
 def refusal(fs: Filesystem, workload: Workload) -> str | None:
     """Return why a workload cannot run on a file system; None where it can."""
     family = FAMILIES[fs.type]
-    return family.refuses(fs, workload) or (family.refuses_clients(fs) if workload.clients else None)
+    kind = family.mounted_as(fs)
+    by_tool = None if kind in (NOT_MOUNTED, ANYTHING) else TOOLS[workload.tool].refuses(kind, workload)
+    return family.refuses(fs, workload) or by_tool or (family.refuses_clients(fs) if workload.clients else None)
 
 
 def check_clients(sweep: Sweep, box: str, facts: BoxFacts) -> None:

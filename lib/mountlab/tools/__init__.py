@@ -15,10 +15,14 @@ from mountlab.tools.fio import Fio
 from mountlab.tools.fs_mark import FsMark
 from mountlab.tools.large_directory import LargeDirectory
 from mountlab.tools.pg_test_fsync import PgTestFsync
+from mountlab.tools.reflink import Reflink
+from mountlab.tools.send import Send
+from mountlab.tools.snapshot import Snapshot
 from mountlab.tools.tree import Tree
 
 _KNOWN: tuple[Tool, ...] = (
-    CommandTool(), Dd(), Filebench(), Fio(), FsMark(), LargeDirectory(), PgTestFsync(), Tree(),
+    CommandTool(), Dd(), Filebench(), Fio(), FsMark(), LargeDirectory(), PgTestFsync(), Reflink(), Send(), Snapshot(),
+    Tree(),
 )  # fmt: skip
 TOOLS = plugins.Registry(
     plugins.TOOLS,

@@ -220,6 +220,11 @@ class Tool(Protocol):
         """Return the programs that the workload needs."""
         return self.programs
 
+    def refuses(self, kind: str, workload: Workload) -> str | None:
+        """Return why the workload cannot run on a file system that the kernel calls `kind`, with what can be done; None
+        where it can, or where the box has to try."""
+        return None
+
     def own_metrics(self, options: Mapping[str, Scalar]) -> Mapping[str, Metric]:
         """Return the metrics that the options define, beside METRICS."""
         return {}
