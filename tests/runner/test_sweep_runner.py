@@ -162,6 +162,9 @@ class Memory:
         self.mounts.append(mount_id)
         self.of_mounts[mount_id] = dict(files)
 
+    def mount_files(self, mount_id: str) -> Mapping[str, str]:
+        return {name: data.decode() for name, data in self.of_mounts.get(mount_id, {}).items()}
+
 
 EXT4_SETUP = ["image", "losetup --find", "mke2fs", "mkdir", "mount", "evidence"]
 EXT4_UNDO = ["umount", "rmdir", "detach", "rm"]

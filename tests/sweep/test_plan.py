@@ -245,6 +245,8 @@ def test_what_a_plan_refuses_is_never_planned() -> None:
         plan(workloads={"w": {**DD_WRITE, "count": 65}})
 
 
+STATES = ("dumpe2fs", "xfs_db", "sha256sum", "cp", "blkdiscard")
+"""What lists, copies, checks and discards blocks of states."""
 OURS = ["tar", "awk", "find"]
 
 
@@ -271,7 +273,7 @@ def test_needed_programs_are_those_of_the_tools_and_families_each_once() -> None
     ]
     every = {program.name for known in (*TOOLS.values(), *FAMILIES.values()) for program in known.programs}
     names = [program.name for program in all_programs()]
-    assert set(names) == {*OURS, *every, "losetup", "blkid", "wipefs", "cmp", "perf", "gzip"}
+    assert set(names) == {*OURS, *every, "losetup", "blkid", "wipefs", "cmp", "perf", "gzip", *STATES}
     assert len(names) == len(set(names))
 
 

@@ -26,7 +26,7 @@ from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.filesystems import is_made
 from mountlab.stats import look_level, power, sequential
-from mountlab.sweep.plan import MOUNT_S
+from mountlab.sweep.planned_state import MOUNT_S
 from mountlab.tools import TOOLS
 
 HALF_WIDTHS = (0.01, 0.03, 0.10)

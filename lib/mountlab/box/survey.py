@@ -28,6 +28,10 @@ df -P -k "$1"
 """
 DAX = 'cat "/sys/class/block/$(basename "$(readlink -f "$1")")/queue/dax"'
 """Whether the processor addresses a device like memory: 1 or 0; a partition does not tell."""
+DISCARDS = """block=/sys/class/block/$(basename "$(readlink -f "$1")")
+[ -d "$block/queue" ] || block=$block/..
+cat "$block/queue/discard_max_bytes\""""
+"""How many bytes a device, or the disk of a partition, discards at once; 0: it cannot."""
 HELP_S, HELP_OF_OPTION_S = 120.0, 20.0
 """How long the help of a tool may take, and each option more. On an emulated processor fio starts in seconds, and is
 started for each option."""
@@ -97,6 +101,7 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> BoxFacts
             image_room=images,
             memory_directories=tuple(in_memory),
             device_dax=_dax(sweep, verdicts, connection),
+            device_discards=_discards(sweep, verdicts, connection),
             # As the user that tools run as.
             namespaces=read_offers(connection.run(ask_argv(), root=connection.rights in ("root", "sudo")).text),
         )
@@ -133,6 +138,14 @@ def _dax(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> d
     uses = [verdict.use for verdict in verdicts if verdict.use.filesystem in names and not verdict.use.journal]
     answers = {use.name: connection.run(("sh", "-c", DAX, "dax", use.device)).text.strip() for use in uses}
     return {name: text == "1" for name, text in answers.items() if text in ("0", "1")}
+
+
+def _discards(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection) -> dict[str, bool]:
+    """Return whether scratch devices discard blocks, by name, where a state of the sweep wears devices."""
+    worn = any(state.worn for state in sweep.states.values())
+    uses = [verdict.use for verdict in verdicts if worn and not verdict.use.journal]
+    answers = {use.name: connection.run(("sh", "-c", DISCARDS, "discards", use.device)).text.strip() for use in uses}
+    return {name: text != "0" for name, text in answers.items() if text.isdecimal()}
 
 
 def _check_tools(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> None:

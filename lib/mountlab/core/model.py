@@ -14,7 +14,7 @@ from mountlab.core.names import cell_id
 from mountlab.core.promises import Promise
 from mountlab.core.search import Search
 from mountlab.core.shown import Shown
-from mountlab.core.state import State
+from mountlab.core.state import NEW, Origin, State
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -470,8 +470,8 @@ class Step:
     guard: bool = False
     """A failure means that going on would be unsafe (exit code 4)."""
     role: StepRole = StepRole.OTHER
-    below: bool = False
-    """Whether it belongs to the file system that lies below an overlay."""
+    below: bool = False  # whether it belongs to the file system that lies below an overlay
+    timeout_s: float | None = None  # of one that may take hours, and that a signal ends at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -493,8 +493,8 @@ class Place:
     """What the scratch device was when the plan was made, as the guard states it; the guard refuses another one."""
     journal: str | None = None  # stable name of the external journal's scratch device
     journal_id: str = ""
-    peers: tuple[str, ...] = ()
-    """Addresses of the run's clients, as the box sees them."""
+    peers: tuple[str, ...] = ()  # addresses of the run's clients, as the box sees them
+    origin: Origin = NEW
 
 
 @dataclass(frozen=True, kw_only=True)

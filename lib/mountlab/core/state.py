@@ -36,3 +36,34 @@ class State:
     def worn(self) -> bool:
         """Whether it is a state of the device: it cannot be restored, and is made before each mount."""
         return self.write > 0
+
+    @property
+    def taken(self) -> float:
+        """The share of the capacity that its files take, and what its snapshots keep."""
+        return self.fill * (1 + self.snapshots * self.change)
+
+    @property
+    def moved(self) -> float:
+        """How often the making of it writes the whole capacity."""
+        return self.write or self.taken + self.churn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """From what a mount begins, in a sweep with states. Paths are on the box, in the run's own directory of images."""
+
+    kept: str = ""
+    """The file that holds the used blocks of a state, at their places; '': mkfs makes the file system."""
+    used: str = ""
+    """The file that lists these blocks."""
+    written: bool = False
+    """Whether each block of a new image is written, as each of a restored one is: a first write to a block that is
+    only allocated costs more than the next one."""
+    write: float = 0.0
+    """How often the whole device is written first (State.write)."""
+    discard: bool = False
+    """Whether the whole device is discarded first."""
+
+
+NEW = Origin()
+"""That of every mount in a sweep without states."""

@@ -39,8 +39,13 @@ JOURNAL = "{journal}"
 KEYS = frozenset({"image", "image_dir", "direct_io", "preallocate", "device", "zram", "zram_algorithm", "pmbd"})
 JOURNAL_KEYS = frozenset({"journal_image", "journal_device"})
 PMBD_DEVICE = "/dev/pma"
+LONGEST_S = 24 * 3600.0
+"""How long a whole device may take to be written, or a file system to be aged."""
 DETACH = "detach.sh"
 """Name of the script that undoes a loop device, as an argument of the command."""
+
+
+_BLOCKS = {"sparse": "sparse", "full": "all its blocks allocated beforehand", "written": "all its blocks written"}
 
 
 def check(fs: Filesystem, *, smallest: int, where: str) -> None:
@@ -96,7 +101,7 @@ def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
     """Return the steps that make {device}, and {journal} where there is an external one."""
     device: tuple[Step, ...]
     if fs.device is not None:
-        device = (_scratch(place.device, place.device_id, "device"),)
+        device = (_scratch(place.device, place.device_id, "device"), *_worn(fs, place))
     elif fs.zram_bytes is not None:
         device = (_zram(fs, place),)
     elif fs.pmbd is not None:
@@ -117,15 +122,15 @@ def _journal(fs: Filesystem, place: Place) -> tuple[Step, ...]:
 
 def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: str) -> tuple[Step, ...]:
     directory = (made_directory(image.rpartition("/")[0], place, fs.image_dir),) if fs.image_dir else ()
-    blocks = "full" if fs.preallocate else "sparse"
-    make = script_step(
-        "image.sh",
-        image,
-        str(size),
-        blocks,
-        undo=("rm", "-f", image),
-        why="the image, " + ("all its blocks allocated beforehand" if fs.preallocate else "sparse"),
-    )
+    origin, undo = place.origin, ("rm", "-f", image)
+    if origin.kept:
+        # Timed: the first plan of a sweep can only guess how long a restore takes.
+        blocks, why = "written" if fs.preallocate else "sparse", "restore the image of the state"
+        copy = script_argv("image.sh", image, str(size), blocks, origin.kept)
+        make = timed_step(copy, why=why, keep="restore.txt", undo=undo)
+    else:
+        blocks = "sparse" if not fs.preallocate else "written" if origin.written else "full"
+        make = script_step("image.sh", image, str(size), blocks, undo=undo, why=f"the image, {_BLOCKS[blocks]}")
     attach = Step(
         argv=("losetup", "--find", "--show", f"--direct-io={'on' if fs.direct_io else 'off'}", image),
         why="a loop device on the image",
@@ -148,6 +153,19 @@ def _scratch(device: str | None, identity: str, binds: str) -> Step:
         undo=script_argv("settle.sh", device, identity),
         why="the device must be claimed for Mountlab, and nothing may use it",
     )
+
+
+def _worn(fs: Filesystem, place: Place) -> tuple[Step, ...]:
+    """Return the step that writes or discards a whole device, where a state asks for it."""
+    origin = place.origin
+    if origin.write:
+        words, why = ["write", f"{origin.write:g}"], "write the whole device"
+    elif origin.discard:
+        words, why = ["discard"], "discard what the device holds"
+    else:
+        return ()
+    step = format_step(fs, place, script_argv("wear.sh", DEVICE, *words), why=why, keep="wear.txt", role=StepRole.OTHER)
+    return (replace(step, timeout_s=LONGEST_S),)
 
 
 def _zram(fs: Filesystem, place: Place) -> Step:

@@ -9,7 +9,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.state import State
 from mountlab.core.units import MIB
-from mountlab.filesystems import backing
+from mountlab.filesystems import backing, kept
 from mountlab.filesystems.backing import DEVICE
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
 
@@ -69,11 +69,14 @@ class DeviceFamily(Family):
         return (
             *backing.steps(fs, place),
             *self.journal_steps(fs, place),
-            backing.format_step(fs, place, self.mkfs_argv(fs, place), why=f"make {fs.name}", keep="mkfs.txt"),
+            *(kept.restore_steps(fs, place) or (self._mkfs_step(fs, place),)),
             directory_step(place.mountpoint),
             mount_step(fs, self.type, DEVICE, place, own=self.own_options(fs)),
             *(self._tunable(name, value, place) for name, value in fs.tunables.items()),
         )
+
+    def _mkfs_step(self, fs: Filesystem, place: Place) -> Step:
+        return backing.format_step(fs, place, self.mkfs_argv(fs, place), why=f"make {fs.name}", keep="mkfs.txt")
 
     def journal_steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
         """Return what an external journal needs before the file system is made."""

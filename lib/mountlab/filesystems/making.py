@@ -61,7 +61,7 @@ def ran_command(step: Step, argv: Sequence[str]) -> RanCommand | None:
     words = list(argv[2:] if argv[:1] == ("env",) else argv)
     if TIMED in words:
         words = words[len(words) - words[::-1].index(TIMED) :]
-    elif words[:2] == ["sh", "-c"]:
+    if words[:2] == ["sh", "-c"]:
         words = words[3:]
     return None if words[:1] == [_READING] else RanCommand(step.why, tuple(words), step.keep or "")
 

@@ -32,7 +32,7 @@ from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.journal import append, mend, read_checked, read_journal
 from mountlab.results.lock import held, holder
 from mountlab.results.paths import RESULTS, load_published, locate
-from mountlab.results.raw import TIMED_FILES, measured_rows, record_of
+from mountlab.results.raw import TIMED_FILES, measured_rows, record_of, text_files
 from mountlab.results.run_file import read_record, write_record
 from mountlab.results.symbols import with_reference
 from mountlab.sweep.plan import Plan
@@ -114,6 +114,10 @@ class RunWriter:
         with self._keeping():
             evidence = {**with_reference(files, mount_id, self._holders), **self._timed(mount_id)}
             disk.keep_directory(self.path / "raw" / mount_id, raw_sums.with_sums(evidence))
+
+    def mount_files(self, mount_id: str) -> dict[str, str]:
+        directory = self.path / "raw" / mount_id
+        return text_files(directory) if directory.is_dir() else {}
 
     def _timed(self, mount_id: str) -> dict[str, bytes]:
         """Of a mount of counted trials that is made again to explain them: how long it took to make at first. Figures

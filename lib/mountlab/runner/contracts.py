@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from mountlab.core.frames import pd
@@ -18,6 +18,9 @@ class Recorder(Protocol):
     def has(self, trial_id: str) -> bool: ...
     def record(self, trial: Trial, files: Files, outcome: Outcome) -> None: ...
     def keep_mount(self, mount_id: str, files: Files) -> None: ...
+    def mount_files(self, mount_id: str) -> Mapping[str, str]:
+        """Return the texts that were kept of a mount, by an earlier session, too; {} where none were."""
+
     def recorded_trials(self) -> list[Trial]: ...
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -346,6 +346,9 @@ class HandJournal:
 
     def keep_mount(self, mount_id: str, files: Files) -> None:
         self._waiting[mount_id] = files
+
+    def mount_files(self, mount_id: str) -> Mapping[str, str]:
+        return {}
 
     def keep_waiting(self, *mount_ids: str) -> None:
         """Write the output of these mounts, unless it is written already."""

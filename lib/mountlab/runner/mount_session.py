@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 
 from mountlab.core.errors import CommandError, ParseError
 from mountlab.core.findings import OptionEvidence
-from mountlab.core.model import Design, Filesystem
+from mountlab.core.model import Design, Filesystem, Step
 from mountlab.core.trial_files import TrialFiles
+from mountlab.filesystems.kept import AGE_FILE, IDENTITY, StateOfMount, digest_of
 from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Recorder
 from mountlab.runner.steps import StepRunner
 from mountlab.sweep.plan import PlannedMount
+from mountlab.sweep.planned_state import PlannedState
 
 MountFiles = dict[str, str]
 """Name of a file to the output of the step that made it: mkfs.txt, mount.txt, evidence.txt."""
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What the steps of one making have printed."""
+
+    values: dict[str, str]
+    """Names that later commands hold to what they stand for."""
+    files: dict[str, bytes]
+    commands: list[RanCommand]
 
 
 class MountSession:
@@ -27,6 +40,8 @@ class MountSession:
         self._steps, self._recorder, self._clients = steps, recorder, clients
         self._design = design
         self._controls: dict[str, MountFiles] = {}
+        self._states: dict[str, StateOfMount] = {}
+        """The last making of each state in this session, by the id of its plan."""
 
     def read_control(self, mount: PlannedMount) -> None:
         """Make a file system without its options once, keep what the kernel reports of it, and undo it.
@@ -37,21 +52,75 @@ class MountSession:
             with suppress(CommandError), self.made(mount) as files:
                 self._controls[mount.id] = files
 
+    def make_state(self, planned: PlannedState, kept: ExitStack) -> None:
+        """Make a state and keep it until `kept` is closed. Raises CommandError for one that is not reached, or that is
+        not what an earlier session of the run has made from the same seed."""
+        with ExitStack() as lasting, ExitStack() as undo:
+            record = _Record({}, {}, [])
+            for step in planned.lasting:
+                self._do(step, lasting, record)
+            self._age(planned, lasting, undo, record)
+            undo.close()  # what keeps it has no loop device, or it is not kept
+            kept.enter_context(lasting.pop_all())
+
+    def _age(self, planned: PlannedState, lasting: ExitStack, undo: ExitStack, record: _Record) -> None:
+        """Make a state on {device}. `lasting` takes what undoes the keeping of it, `undo` all else."""
+        for step in planned.making:
+            self._do(step, undo, record)
+        with ExitStack() as mounted:
+            for step in planned.ageing:
+                self._do(step, mounted, record)
+        self._do(planned.keeping, lasting, record)
+        made = StateOfMount(
+            state=planned.state.name,
+            making=planned.id,
+            identity=record.values[IDENTITY.strip("{}")],
+            digest=digest_of(record.files[AGE_FILE].decode(errors="replace")),
+        )
+        self._check_same(planned, made)
+        self._keep(planned.id, record)
+        self._states[planned.id] = made
+
+    def _check_same(self, planned: PlannedState, made: StateOfMount) -> None:
+        """Raise CommandError where an earlier making had other files."""
+        earlier = self._recorder.mount_files(planned.id).get(AGE_FILE)
+        before = digest_of(earlier) if earlier else made.digest
+        if before != made.digest:
+            raise CommandError(
+                f"{planned.filesystem.name}: the state {made.state} is not what it was",
+                where=f"filesystems.{planned.filesystem.name}.state: {made.state}",
+                got=f"files with the digest {made.digest}, and before {before}",
+                allowed="the same files from the same seed, on the same capacity",
+                next_step="begin a new run: a part of this one was measured in the other state",
+            )
+
+    def _do(self, step: Step, undo: ExitStack, record: _Record) -> None:
+        completed = self._steps.do(step, undo, record.values, record.commands)
+        if step.keep:
+            record.files[step.keep] = completed.stdout + (completed.stderr if step.guard else b"")
+
+    def _keep(self, mount_id: str, record: _Record) -> None:
+        record.files[TrialFiles.COMMANDS] = commands_text(record.commands).encode()
+        self._recorder.keep_mount(mount_id, record.files)
+
     @contextmanager
     def made(self, mount: PlannedMount) -> Iterator[MountFiles]:
-        """Make and mount a file system, record the output of its steps, and undo all of it at the end."""
-        values: dict[str, str] = {}
-        files: dict[str, bytes] = {}
-        commands: list[RanCommand] = []
+        """Make and mount a file system, record the output of its steps, and undo all of it at the end. A state is
+        restored from where `make_state` has kept it, or made again."""
+        planned = mount.made_state
+        record = _Record({}, {}, [])
+        if planned and planned.id in self._states:
+            record.values[IDENTITY.strip("{}")] = self._states[planned.id].identity
         with ExitStack() as undo:
             for step in mount.steps:
-                completed = self._steps.do(step, undo, values, commands)
-                if step.keep:
-                    files[step.keep] = completed.stdout + (completed.stderr if step.guard else b"")
-            files[TrialFiles.COMMANDS] = commands_text(commands).encode()
-            self._recorder.keep_mount(mount.id, files)
+                self._do(step, undo, record)
+                if planned and mount.makes_state_after(step):
+                    self._age(planned, undo, undo, _Record(record.values, {}, []))
+            if planned:
+                record.files[StateOfMount.FILE] = self._states[planned.id].text().encode()
+            self._keep(mount.id, record)
             undo.enter_context(self._clients.mounted(mount))
-            yield {name: data.decode(errors="replace") for name, data in files.items()}
+            yield {name: data.decode(errors="replace") for name, data in record.files.items()}
 
     @contextmanager
     def verified(self, mount: PlannedMount) -> Iterator[MountFiles]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 
 from mountlab.box import roots
@@ -38,6 +38,8 @@ class StepRunner:
     sleep: Callable[[float], None] = time.sleep
     say: Callable[[str], None] = field(default=lambda text: None)
     """Reports to the person who runs it."""
+    interruptible: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Within it a signal ends a step that may take hours."""
     cut_off: set[str] = field(default_factory=set)
     """Scratch devices that were being formatted when the box was restarted."""
 
@@ -56,8 +58,9 @@ class StepRunner:
         values = values if values is not None else {}
         argv = permitting(_bind(step.argv, values), self.cut_off)
         try:
-            completed = self.execute(argv)
-        except BoxTimeout:
+            with self.interruptible() if step.timeout_s else nullcontext():
+                completed = self.execute(argv, step.timeout_s or STEP_TIMEOUT_S)
+        except (BoxTimeout, KeyboardInterrupt):
             kill_run(self.box, self.run_id)
             raise
         except BoxRestarted:

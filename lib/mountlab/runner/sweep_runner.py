@@ -18,6 +18,7 @@ from mountlab.runner.mount_session import MountSession, PersistentMounts
 from mountlab.runner.steps import StepRunner
 from mountlab.runner.trial_executor import MountUses, NewMountNeeded, TrialExecutor
 from mountlab.sweep.plan import Plan, PlannedBlock, PlannedMount, PlannedTrial
+from mountlab.sweep.planned_state import PlannedState
 
 MOST_RESTARTS = 2
 """How often a file system is made again whose making ended with a restart of the box; then its trials fail."""
@@ -43,7 +44,9 @@ class SweepRunner:
     ) -> None:
         self.plan, self.box, self.recorder, self.progress, self.clients = plan, box, recorder, progress, clients
         self.interruption = Interruption()
-        self.steps = StepRunner(box, plan.run_id, plan.privileged, say=progress.notice)
+        self.steps = StepRunner(
+            box, plan.run_id, plan.privileged, say=progress.notice, interruptible=self.interruption.at_once
+        )
         self.mounts = MountSession(self.steps, recorder, clients, plan.sweep.design)
         self.cells = CellStates(plan.sweep, recorder)
         self.mount_uses = MountUses()
@@ -81,10 +84,39 @@ class SweepRunner:
             for mount in self.plan.lasting:
                 if mount.id in wanted:
                     persistent.make(mount)
+            persistent.failures |= self.make_states(wanted, undo)
             for block in self.plan.blocks:
                 self.apply_stop_rule(block)
                 for group in block.mount_groups:
                     self.run_on_mount(group.mount, group.trials, persistent)
+
+    def make_states(self, wanted: set[str], undo: ExitStack) -> dict[str, str]:
+        """Make the states that the mounts in `wanted` restore, and return mount to why its state could not be made.
+
+        All of them before the first trial: no block runs right after hours of writing that others do not have.
+        """
+        failures: dict[str, str] = {}
+        for state in self.plan.states:
+            of_state = [mount.id for mount in self.plan.mounts if mount.made_state and mount.made_state.id == state.id]
+            mounts = [mount for mount in of_state if mount in wanted]
+            if mounts and not state.again and (reason := self.make_state(state, undo)):
+                failures |= dict.fromkeys(mounts, reason)
+        return failures
+
+    def make_state(self, state: PlannedState, undo: ExitStack) -> str:
+        """Make one state, kept until `undo` is closed; return why it could not be made. Raises BoxRestarted."""
+        if self._restarts[state.id] > MOST_RESTARTS:
+            return f"the box was restarted {self._restarts[state.id]} times while the state {state.state.name} was made"
+        self.interruption.check()
+        self.progress.notice(f"{state.filesystem.name}: the state {state.state.name} is made")
+        try:
+            self.mounts.make_state(state, undo)
+        except (CommandError, ParseError) as error:
+            return str(error)
+        except BoxRestarted:
+            self._restarts[state.id] += 1
+            raise
+        return ""
 
     def restore_cells(self) -> None:
         """Repeat the decisions of an earlier session of this run, from its journal."""

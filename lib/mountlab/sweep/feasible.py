@@ -12,13 +12,15 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import FILES, Box, Filesystem, Program, Sweep, Target, everywhere
 from mountlab.core.names import cell_id
+from mountlab.core.state import State
 from mountlab.core.units import format_bytes
-from mountlab.filesystems import FAMILIES
+from mountlab.filesystems import FAMILIES, kept
 from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep import traced
 from mountlab.sweep.clients import check_clients, refusal
+from mountlab.sweep.planned_state import kept_bytes, made_states, makes_states, purged_devices
 from mountlab.tools import TOOLS
 
 TRIAL_PROGRAMS = (
@@ -39,7 +41,7 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
     programs = [*TRIAL_PROGRAMS, *(program for tool in tools.values() for program in tool.programs)]
     programs += TRACING_PROGRAMS
     programs += [program for family in families.values() for program in family.programs]
-    programs += [LOSETUP, *GUARD_PROGRAMS]
+    programs += [LOSETUP, *GUARD_PROGRAMS, *kept.ALL_PROGRAMS]
     needed = needed_programs(sweep) if sweep else ()
     return tuple({program.name: program for program in (*needed, *programs)}.values())
 
@@ -49,7 +51,13 @@ def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs_for(w))]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     programs += TRACING_PROGRAMS if sweep.design.explain else ()
+    programs += [p for fs in sweep.filesystems for p in kept.programs(fs, _states_of(fs, sweep))]
     return tuple({program.name: program for program in programs}.values())
+
+
+def _states_of(fs: Filesystem, sweep: Sweep) -> tuple[State, ...]:
+    """Return the states that a file system is brought into."""
+    return tuple(sweep.states[name] for other, name in sweep.turns if other.name == fs.name and name in sweep.states)
 
 
 def without_rights(sweep: Sweep, facts: BoxFacts) -> dict[str, str]:
@@ -78,6 +86,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     _check_owners(available, box, facts)
     _check_scratch(available, box)
     _check_filesystems(available, facts)
+    _check_states(available, box, facts)
     check_clients(available, box.name, facts)
 
 
@@ -105,6 +114,43 @@ def _available(sweep: Sweep, facts: BoxFacts) -> Sweep:
             got="; ".join(dict.fromkeys(filter(None, reasons.values()))),
         )
     return replace(sweep, filesystems=filesystems)
+
+
+def _check_states(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
+    """Raise PlanError where states cannot be made, kept or undone."""
+    if makes_states(sweep) and facts.rights.level == "helper":
+        raise PlanError(
+            "the helper of the box makes no states",
+            where=f"params/boxes/{box.name}.yml: become: helper",
+            got=f"states {', '.join(sweep.states)}: images would be copied, and files made, by root",
+            allowed="root or password-less sudo on the box",
+            next_step="leave `state` out, or measure on a box that gives root",
+        )
+    for name in sorted(purged_devices(sweep)):
+        if facts.surveyed.device_discards.get(name) is False:
+            raise PlanError(
+                "the device cannot discard what a worn state leaves",
+                where=f"box {box.name}: scratch device {name}",
+                got="queue/discard_max_bytes is 0",
+                next_step="write purge: none in the state; then the device stays worn for the other states, too",
+            )
+    _check_room_of_states(sweep, facts)
+
+
+def _check_room_of_states(sweep: Sweep, facts: BoxFacts) -> None:
+    """Raise PlanError where images of states, and the one that is mounted beside them, need more than there is."""
+    needs: dict[str, list[int]] = {}
+    for fs, state in made_states(sweep).values():
+        if fs.image_bytes:
+            where = fs.image_dir or str(facts.storage.mount_root)
+            needs.setdefault(where, []).append(kept_bytes(fs, state, fs.image_bytes))
+    for where, sizes in needs.items():
+        on_it = [fs for fs in sweep.filesystems if (fs.image_dir or str(facts.storage.mount_root)) == where]
+        mounted = max(fs.image_bytes or 0 for fs in on_it)
+        rooms = [facts.surveyed.image_room.get(fs.name) for fs in on_it if fs.image_dir]
+        room = rooms[0] if rooms else facts.storage.mount_root_free_bytes
+        what = f"{len(sizes)} kept images of states, and the one that is mounted,"
+        _check_size(what, sum(sizes) + mounted, room, "states", f"free in {where}")
 
 
 def _check_together(sweep: Sweep, facts: BoxFacts) -> None:
@@ -252,7 +298,10 @@ def _check_workloads(fs: Filesystem, sweep: Sweep, facts: BoxFacts, where: str) 
         if refusal(fs, workload) or not sweep.has_cell(cell_id(fs.name, workload.label)):
             continue
         needs = TOOLS[workload.tool].space_bytes(workload, target)
-        _check_size(f"{workload.label} writes", needs, room, f"workloads.{workload.name}", f"room in {where}")
+        taken = sweep.states[workload.state].taken if workload.state in sweep.states else 0.0
+        left, of_what = room and int(room * (1 - taken)), f"room in {where}"
+        of_what += f" beside the {taken:.0%} that the state {workload.state} takes" if taken else ""
+        _check_size(f"{workload.label} writes", needs, left, f"workloads.{workload.name}", of_what)
 
 
 def _check_sources(sweep: Sweep, facts: BoxFacts) -> None:

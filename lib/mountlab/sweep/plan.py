@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 
-from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Step, Sweep
+from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Step, StepRole, Sweep
 from mountlab.core.shell import SharedScript, script_text
 from mountlab.filesystems import is_made
 from mountlab.sweep.clients import ClientMount, PlannedClient
+from mountlab.sweep.planned_state import MOUNT_S, PlannedState
 from mountlab.tools.base import Command
-
-MOUNT_S = 0.3
-"""Guess at the time to make, mount and unmount one small file system, for the plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +29,16 @@ class PlannedMount:
     """Why it is not made at all on this box."""
     clients: tuple[ClientMount, ...] = ()
     """Who else is to see it, where workloads have clients."""
+    state: str = ""
+    """The state in which trials find it; '' where the sweep has none."""
+    made_state: PlannedState | None = None
+    """How that state is made, where files make it."""
+    expected_s: float = MOUNT_S
+    """A guess at how long it takes to make or restore, mount and unmount."""
+
+    def makes_state_after(self, step: Step) -> bool:
+        """Return whether the state is made again in this mount, right after `step`."""
+        return self.made_state is not None and self.made_state.again and step.role is StepRole.FORMAT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +128,8 @@ class Plan:
     """File systems with options, made once without them: what the kernel shows by itself."""
     lasting: tuple[PlannedMount, ...]
     mount_groups: tuple[PlannedMountGroup, ...]
+    states: tuple[PlannedState, ...] = ()
+    """The states that are made in each session, before its first trial, of those whose trials are still wanted."""
     user: str = ""
     """Who logs in on the box."""
     clients: tuple[PlannedClient, ...] = ()
@@ -160,7 +170,8 @@ class Plan:
     def expected_until_s(self, block: int) -> float:
         """Return a guess at the duration in seconds if this is the last block but for diagnostic ones."""
         groups = [group for group in self.mount_groups if group.block <= block and not group.diagnostic]
-        return _expected_s(groups, (*self.controls, *self.lasting)) + self.diagnostic_s
+        states_s = sum(state.cost.makes_s or 0.0 for state in self.states if not state.again)
+        return states_s + _expected_s(groups, (*self.controls, *self.lasting)) + self.diagnostic_s
 
     @property
     def diagnostic_s(self) -> float:
@@ -184,6 +195,8 @@ class Plan:
         for control in self.controls:
             yield from _do(control)
             yield from _undo(control)
+        for state in self.states:
+            yield from () if state.again else _make(state)
         yield from (argv for mount in self.lasting for argv in _do(mount))
         for group in self.mount_groups:
             trials = [trial.argv for trial in group.trials if not trial.skip_reason]
@@ -192,6 +205,8 @@ class Plan:
                 yield from trials
                 yield from _undo(group.mount)
         yield from (argv for mount in reversed(self.lasting) for argv in _undo(mount))
+        for state in reversed(self.states):
+            yield from () if state.again else _undone((*state.lasting, state.keeping))
         assert self.opening.undo is not None
         yield self.opening.undo
 
@@ -200,12 +215,30 @@ def _expected_s(mount_groups: Sequence[PlannedMountGroup], mounts: tuple[Planned
     """Return a guess at how long these take, and the making of further mounts."""
     all_mounts = (*mounts, *(group.mount for group in mount_groups if group.mount))
     trials = [trial for group in mount_groups for trial in group.trials if not trial.skip_reason]
-    return MOUNT_S * sum(not mount.skip_reason for mount in all_mounts) + sum(trial.expected_s for trial in trials)
+    mounts_s = sum(mount.expected_s for mount in all_mounts if not mount.skip_reason)
+    return mounts_s + sum(trial.expected_s for trial in trials)
 
 
 def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
-    return (step.argv for step in (mount.steps if mount and not mount.skip_reason else ()))
+    for step in mount.steps if mount and not mount.skip_reason else ():
+        yield step.argv
+        if mount and mount.makes_state_after(step) and mount.made_state:
+            yield from _make(mount.made_state)
 
 
 def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
-    return (step.undo for step in reversed(mount.steps if mount and not mount.skip_reason else ()) if step.undo)
+    if mount and not mount.skip_reason:
+        yield from _undone(mount.steps)
+        if mount.made_state and mount.made_state.again:
+            yield from _undone((mount.made_state.keeping,))
+
+
+def _make(state: PlannedState) -> Iterator[tuple[str, ...]]:
+    yield from (step.argv for step in (*state.lasting, *state.making, *state.ageing))
+    yield from _undone(state.ageing)
+    yield state.keeping.argv
+    yield from _undone(state.making)
+
+
+def _undone(steps: Sequence[Step]) -> Iterator[tuple[str, ...]]:
+    return (step.undo for step in reversed(steps) if step.undo)

@@ -12,7 +12,7 @@ from mountlab import checks
 from mountlab.core import names, numbers, plugins
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.groups import by_key
-from mountlab.core.model import Box, Filesystem, Sweep, Until, Workload
+from mountlab.core.model import Box, Filesystem, Step, Sweep, Until, Workload
 from mountlab.core.numbers import duration_text, percent, rough_duration
 from mountlab.core.objectives import objective_text
 from mountlab.core.search import Search
@@ -21,6 +21,7 @@ from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
 from mountlab.sweep.capacity_time import SearchTime
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
+from mountlab.sweep.state_text import state_lines, states_json
 from mountlab.tools import TOOLS, data_lines, remark_lines
 from mountlab.tools.precondition import WINDOW
 
@@ -48,6 +49,7 @@ def plan_json(plan: Plan, facts: BoxFacts) -> dict[str, object]:
         "caveats": [asdict(caveat) for caveat in checks.foresee(plan.sweep, facts)],
         "directories": directories(plan),
         "devices": devices(plan, facts),
+        "states": states_json(plan),
         "left_out": dict(plan.sweep.left_out),
         "clients": [client.name for client in plan.clients],
         "cells": [cell.id for cell in plan.sweep.cells],
@@ -142,6 +144,7 @@ def _lines(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     yield from _labelled("plug-ins", [plugin.words for plugin in plugins.used_by(plan.sweep)])
     yield from _labelled("directories", directories(plan) or ["nothing"])
     yield from _labelled("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()] or ["nothing"])
+    yield from _labelled("states", state_lines(plan, facts))
     yield from _labelled("left out", plan.sweep.left_out.values())
     yield from _labelled("foreseen", foreseen(plan.sweep, facts))
     yield from _labelled("caveats", _caveats(plan.sweep, facts))
@@ -270,14 +273,19 @@ def _caveats(sweep: Sweep, facts: BoxFacts) -> Iterator[str]:
 
 
 def _commands(plan: Plan) -> Iterator[str]:
-    times = Counter(mount.filesystem.name for mount in plan.mounts)
+    times = Counter((mount.filesystem.name, mount.state) for mount in plan.mounts)
     controls = Counter(mount.filesystem.name for mount in plan.controls)
     most = "at most " if plan.sweep.decides and not plan.lasting else ""
-    for name, mount in {mount.filesystem.name: mount for mount in plan.mounts}.items():
-        without = {1: "once", 2: "twice"}.get(controls[name], "")
+    for state in plan.states:
+        times_made = "in each mount" if state.again else "once"
+        yield f"\n{state.filesystem.name}, the state {state.state.name}, made {times_made}:"
+        yield from (f"  {_step_line(step)}" for step in state.steps)
+    for (name, state_name), mount in {(mount.filesystem.name, mount.state): mount for mount in plan.mounts}.items():
+        without = {1: "once", 2: "twice"}.get(controls.pop(name, 0), "")
         once = f", and {without} without its options, to see what the kernel shows by itself" if without else ""
-        made = f"made {most}{numbers.counted(times[name], 'time')}{once}:"
-        yield f"\n{name}, " + (f"skipped: {mount.skip_reason}" if mount.skip_reason else made)
+        made = f"made {most}{numbers.counted(times[name, state_name], 'time')}{once}:"
+        turn = f"{name} in the state {state_name}" if state_name else name
+        yield f"\n{turn}, " + (f"skipped: {mount.skip_reason}" if mount.skip_reason else made)
         yield from (f"  {line}" for line in _mount_lines(mount))
     yield "\ntrials (each in a directory of its own, made and removed with it):"
     by_workload = by_key((trial.cell.workload.label, trial) for trial in plan.trials if not trial.skip_reason)
@@ -310,9 +318,7 @@ def _ready_lines(trials: Sequence[PlannedTrial]) -> Iterator[str]:
 
 
 def _mount_lines(mount: PlannedMount) -> Iterator[str]:
-    for step in mount.steps:
-        command = _short(step.argv)
-        yield command + (f"   # {step.why}" if command.split()[0].endswith((".sh", "make-dir")) else "")
+    yield from map(_step_line, mount.steps)
     for client in mount.clients:
         for step in client.steps:
             yield f"{client.client}: {_short(step.argv)}"
@@ -320,6 +326,11 @@ def _mount_lines(mount: PlannedMount) -> Iterator[str]:
             f"{client.client}: {_short(step.undo)}   # afterwards" for step in reversed(client.steps) if step.undo
         )
     yield from (f"{_short(step.undo)}   # afterwards" for step in reversed(mount.steps) if step.undo)
+
+
+def _step_line(step: Step) -> str:
+    command = _short(step.argv)
+    return command + (f"   # {step.why}" if command.split()[0].endswith((".sh", "make-dir")) else "")
 
 
 def _short(argv: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from mountlab.checks import stays_in_memory
 from mountlab.checks.asked import cache_state
@@ -12,6 +12,7 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Box, Cell, Filesystem, Lease, Place, Program, Step, StepRole, Sweep
 from mountlab.core.names import DIAGNOSTIC
 from mountlab.core.seeds import derived
+from mountlab.core.state import NEW, State
 from mountlab.filesystems import FAMILIES, guarded_steps
 from mountlab.filesystems.base import evidence_step, script_step
 from mountlab.filesystems.evidence import split_options
@@ -22,6 +23,7 @@ from mountlab.sweep.clients import PlannedClient, check_sockets, client_mounts, 
 from mountlab.sweep.design import MountGroup, diagnostic_mount_groups, mount_groups
 from mountlab.sweep.feasible import check_feasible
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedMountGroup, PlannedTrial
+from mountlab.sweep.planned_state import PlannedState, first_origin, made_states, mount_s, planned_state, state_id
 from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.trial_head import TrialHead
@@ -63,7 +65,7 @@ def _planned_groups(
     number = 0
     for index, group in enumerate(order, start=1):
         name = f"{DIAGNOSTIC if group.diagnostic else 'm'}{index:03d}-{group.filesystem.name}"
-        fresh = None if lasting else planner.mount(name, group.filesystem, diagnostic=group.diagnostic)
+        fresh = None if lasting else planner.mount(name, group.filesystem, group.state, diagnostic=group.diagnostic)
         mount = fresh or lasting[group.stage, group.filesystem.name]
         trials = tuple(planner.trial(number + i, group, cell, mount) for i, cell in enumerate(group.cells, start=1))
         number += len(trials)
@@ -114,9 +116,27 @@ class Planner:
             controls=controls,
             lasting=lasting,
             mount_groups=mount_groups,
+            states=tuple(self.states.values()),
             user=str(self.facts.rights.user),
             clients=self.clients,
         )
+
+    @cached_property
+    def states(self) -> Mapping[tuple[str, str], PlannedState]:
+        """The states that files make, by the name of the file system and of the state."""
+        return {
+            (fs.name, state.name): planned_state(self.sweep, self.facts, fs, state, self._making_place(fs, state))
+            for fs, state in made_states(self.sweep).values()
+            if not FAMILIES[fs.type].unavailable(fs, self.facts)
+        }
+
+    def _making_place(self, fs: Filesystem, state: State) -> Place:
+        """Return where a state is made: its image is the one that is kept, in a directory that no mount removes."""
+        place = self.place(fs, state_id(fs.name, state.name))
+        directory, _, _ = place.image.rpartition("/")
+        directory += f"+{state.name}" if fs.image_dir else ""
+        image = f"{directory}/{fs.name}+{state.name}.img"
+        return replace(place, image=image, origin=first_origin(self.sweep, fs, state.name))
 
     def place(self, fs: Filesystem, mount_id: str) -> Place:
         backed = fs.over or fs
@@ -138,9 +158,12 @@ class Planner:
             peers=tuple(self.facts.surveyed.peers.get(fs.name, ())),
         )
 
-    def mount(self, mount_id: str, fs: Filesystem, *, diagnostic: bool = False) -> PlannedMount:
-        """Return the plan of one mount; for diagnostic trials with the step that keeps the kernel's symbols."""
-        place, family = self.place(fs, mount_id), FAMILIES[fs.type]
+    def mount(self, mount_id: str, fs: Filesystem, state: str = "", *, diagnostic: bool = False) -> PlannedMount:
+        """Return the plan of one mount, in a state where there is one; for diagnostic trials with the step that keeps
+        the kernel's symbols."""
+        family, made = FAMILIES[fs.type], self.states.get((fs.name, state))
+        origin = made.origin if made else first_origin(self.sweep, fs, state) if state else NEW
+        place = replace(self.place(fs, made.id if made else mount_id), origin=origin)
         target = family.target_of(fs, place)
         read_back = evidence_step(target.device or family.root_of(fs, place), *family.evidence_devices(fs))
         symbols = (kernel_symbols_step(),) if diagnostic else ()
@@ -153,6 +176,9 @@ class Planner:
             root=family.root_of(fs, place),
             skip_reason=family.unavailable(fs, self.facts) or "",
             clients=client_mounts(self.clients, fs, place),
+            state=state,
+            made_state=made,
+            expected_s=mount_s(self.sweep, self.facts, fs, state, made),
         )
 
     def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:

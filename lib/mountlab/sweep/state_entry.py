@@ -89,12 +89,11 @@ def _state(name: str, entry: StateFile, where: str) -> State:
 
 def _checked_room(state: State, where: str) -> State:
     """Return a state whose snapshots have room for what they keep. Raises ParameterError."""
-    kept = state.fill * (1 + state.snapshots * state.change)
-    if kept > MOST_FILLED:
+    if state.taken > MOST_FILLED:
         raise ParameterError(
             "the snapshots keep more than there is room for",
             where=where,
-            got=f"{state.fill:.0%} of files, and {state.snapshots} times {state.change:.1%} of them: {kept:.0%}",
+            got=f"{state.fill:.0%} of files, and {state.snapshots} times {state.change:.1%} of them: {state.taken:.0%}",
             allowed=f"{MOST_FILLED:.0%} of the capacity",
             next_step="fewer snapshots, a smaller change, or a smaller fill",
         )

@@ -53,6 +53,9 @@ class Timed:
     def keep_mount(self, mount_id: str, files: Mapping[str, bytes]) -> None:
         self._writer.keep_mount(mount_id, files)
 
+    def mount_files(self, mount_id: str) -> Mapping[str, str]:
+        return self._writer.mount_files(mount_id)
+
     def measured(self, sweep: Sweep) -> tuple[list[Trial], pd.DataFrame]:
         return self._writer.measured(sweep)
 

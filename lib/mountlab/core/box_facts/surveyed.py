@@ -24,6 +24,8 @@ class Surveyed(Group):
     """Scratch device to its identity."""
     device_dax: Mapping[str, bool] = fact("DAX of scratch devices", default={})
     """Scratch device to whether it has DAX, of those that tell and on which the sweep asks for it."""
+    device_discards: Mapping[str, bool] = fact("discards of scratch devices", default={})
+    """Scratch device to whether it discards blocks, of those that a state wears."""
     namespaces: Mapping[str, str] = fact("namespaces that hold a tool", default={})
     """Variable of contain.sh to the words that give a program a namespace of its own, '' for none."""
     trace_events: Listed[str] = fact("events that are traced", default=())
