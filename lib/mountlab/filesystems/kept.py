@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
@@ -13,13 +15,25 @@ from mountlab.core.state import State
 from mountlab.filesystems.backing import DEVICE, LONGEST_S, format_step
 from mountlab.filesystems.base import evidence_step, script_step
 from mountlab.filesystems.profiles import PROFILES, ageing_argv
+from mountlab.filesystems.state_evidence import (
+    MadeState,
+    StateEvidence,
+    free_space_reading,
+    read_made,
+    read_state,
+    state_reading,
+)
 
 IDENTITY = "{identity}"
 """Stands for the checksum of the blocks in use, as the step that keeps a state prints it."""
 AGED = "aged"
 """The directory at the root of a file system that holds the files of its state."""
-AGE_FILE, IDENTITY_FILE, MADE_FILE = "age.txt", "identity.txt", "evidence-made.txt"
-"""Raw output of the making of a state: what was made, the checksum, and the kernel's report after it."""
+SNAPSHOTS = "snapshots"
+"""The one beside it that holds its snapshots."""
+AGE_FILE, SNAPSHOTS_FILE, IDENTITY_FILE = "age.txt", "snapshots.txt", "identity.txt"
+"""Raw output of the making of a state: what was made, and the checksum of the blocks in use."""
+READINGS = {"fresh": ("fresh.txt", "fresh-free.txt"), "made": ("made.txt", "made-free.txt")}
+"""What was read before and after, mounted and unmounted (state_evidence.sh)."""
 _PROGRAMS = {
     "ext": Program(name="dumpe2fs", packages=everywhere("e2fsprogs"), version=("dumpe2fs", "-V")),
     "xfs": Program(name="xfs_db", packages=everywhere("xfsprogs"), version=("xfs_db", "-V")),
@@ -61,12 +75,38 @@ class StateOfMount:
             ) from error
 
 
-def digest_of(age_text: str) -> str:
-    """Return the digest of the files of a state, from the output of age.sh. Raises ParseError."""
-    digest = next((line.removeprefix("digest ") for line in age_text.splitlines() if line.startswith("digest ")), "")
-    if not digest:
-        raise ParseError(f"{AGE_FILE} names no digest of the files", got=age_text[-200:], allowed="digest ...")
-    return digest
+def digest_of(files: Mapping[str, str]) -> str:
+    """Return the digest of all files of a state, from the raw output of its making. Raises ParseError."""
+    snapshots = re.search(r"^digest (\S+)", files.get(SNAPSHOTS_FILE, ""), re.MULTILINE)
+    return read_made(files[AGE_FILE]).digest + (f"+{snapshots[1]}" if snapshots else "")
+
+
+@dataclass(frozen=True)
+class StateRecord:
+    """What was made of one file system in one state, and how often mounts began from it."""
+
+    filesystem: str
+    state: str
+    made: MadeState
+    fresh: StateEvidence
+    """Before its files were made."""
+    reached: StateEvidence
+    mounts: Mapping[str, str]
+    """Mount to the checksum of the blocks in use from which it began."""
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """The checksums, each once: several where a later session, or each mount, made the state again."""
+        return tuple(dict.fromkeys(self.mounts.values()))
+
+
+def read_record(filesystem: str, state: str, files: Mapping[str, str], mounts: Mapping[str, str]) -> StateRecord:
+    """Return the record of a state from the raw output of its making. Raises ParseError."""
+    missing = [name for name in (AGE_FILE, *(part for pair in READINGS.values() for part in pair)) if name not in files]
+    if missing:
+        raise ParseError(f"the making of the state {state} left no {missing[0]}", allowed=", ".join(sorted(files)))
+    fresh, reached = (read_state(*(files[part] for part in READINGS[when])) for when in READINGS)
+    return StateRecord(filesystem, state, read_made(files[AGE_FILE]), fresh, reached, dict(mounts))
 
 
 def programs(fs: Filesystem, states: tuple[State, ...]) -> tuple[Program, ...]:
@@ -93,6 +133,12 @@ def restore_steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
     return (*((copy,) if fs.device else ()), replace(check, timeout_s=LONGEST_S))
 
 
+def free_space_step(fs: Filesystem, when: str) -> Step:
+    """Return the step that reads in how many pieces the free space of {device} lies: `fresh`, or `made`."""
+    argv = free_space_reading(fs.type, DEVICE)
+    return Step(argv=argv, why=f"the free space of {fs.name}, {when}", keep=READINGS[when][1], timeout_s=LONGEST_S)
+
+
 def keep_step(fs: Filesystem, used: str, kept: str = "") -> Step:
     """Return the step that lists the blocks in use of {device}, and copies them to the file `kept` where one is
     named."""
@@ -106,12 +152,23 @@ def keep_step(fs: Filesystem, used: str, kept: str = "") -> Step:
 
 def ageing_steps(fs: Filesystem, place: Place, state: State) -> tuple[Step, ...]:
     """Return the steps that bring a mounted file system into a state, with evidence before and after."""
-    directory = f"{place.mountpoint}/{AGED}"
-    argv = ageing_argv(directory, fill=state.fill, churn=state.churn, profile=PROFILES[state.profile], seed=state.seed)
-    why = f"make the state {state.name}"
-    return (
+    aged, snapshots = f"{place.mountpoint}/{AGED}", f"{place.mountpoint}/{SNAPSHOTS}"
+    profile = PROFILES[state.profile]
+    age = ageing_argv(aged, fill=state.fill, churn=state.churn, profile=profile, seed=state.seed)
+    words = (snapshots, str(state.snapshots), f"{state.change:g}", str(state.seed))
+    steps = [
         evidence_step(place.mountpoint, DEVICE),
-        Step(argv=("mkdir", directory), why="the directory of its files"),
-        Step(argv=argv, why=why, keep=AGE_FILE, timeout_s=LONGEST_S),
-        replace(evidence_step(place.mountpoint, DEVICE), keep=MADE_FILE),
-    )
+        _mounted_reading(state, "fresh", place),
+        Step(argv=("mkdir", aged), why="the directory of its files"),
+        Step(argv=age, why=f"make the state {state.name}", keep=AGE_FILE, timeout_s=LONGEST_S),
+    ]
+    if state.snapshots:
+        taking = script_step("snapshots.sh", *words, why="overwrite and take snapshots", keep=SNAPSHOTS_FILE)
+        steps.append(Step(argv=("mkdir", snapshots), why="the directory of its snapshots"))
+        steps.append(replace(taking, timeout_s=LONGEST_S))
+    return (*steps, _mounted_reading(state, "made", place))
+
+
+def _mounted_reading(state: State, when: str, place: Place) -> Step:
+    argv = state_reading(place.mountpoint, seed=state.seed)
+    return Step(argv=argv, why=f"files and their extents, {when}", keep=READINGS[when][0], timeout_s=LONGEST_S)

@@ -70,12 +70,14 @@ class MountSession:
         with ExitStack() as mounted:
             for step in planned.ageing:
                 self._do(step, mounted, record)
-        self._do(planned.keeping, lasting, record)
+        for step in planned.keeping:
+            self._do(step, lasting, record)
+        texts = {name: data.decode(errors="replace") for name, data in record.files.items()}
         made = StateOfMount(
             state=planned.state.name,
             making=planned.id,
             identity=record.values[IDENTITY.strip("{}")],
-            digest=digest_of(record.files[AGE_FILE].decode(errors="replace")),
+            digest=digest_of(texts),
         )
         self._check_same(planned, made)
         self._keep(planned.id, record)
@@ -83,8 +85,8 @@ class MountSession:
 
     def _check_same(self, planned: PlannedState, made: StateOfMount) -> None:
         """Raise CommandError where an earlier making had other files."""
-        earlier = self._recorder.mount_files(planned.id).get(AGE_FILE)
-        before = digest_of(earlier) if earlier else made.digest
+        earlier = self._recorder.mount_files(planned.id)
+        before = digest_of(earlier) if AGE_FILE in earlier else made.digest
         if before != made.digest:
             raise CommandError(
                 f"{planned.filesystem.name}: the state {made.state} is not what it was",

@@ -206,7 +206,7 @@ class Plan:
                 yield from _undo(group.mount)
         yield from (argv for mount in reversed(self.lasting) for argv in _undo(mount))
         for state in reversed(self.states):
-            yield from () if state.again else _undone((*state.lasting, state.keeping))
+            yield from () if state.again else _undone((*state.lasting, *state.keeping))
         assert self.opening.undo is not None
         yield self.opening.undo
 
@@ -230,13 +230,13 @@ def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
     if mount and not mount.skip_reason:
         yield from _undone(mount.steps)
         if mount.made_state and mount.made_state.again:
-            yield from _undone((mount.made_state.keeping,))
+            yield from _undone(mount.made_state.keeping)
 
 
 def _make(state: PlannedState) -> Iterator[tuple[str, ...]]:
     yield from (step.argv for step in (*state.lasting, *state.making, *state.ageing))
     yield from _undone(state.ageing)
-    yield state.keeping.argv
+    yield from (step.argv for step in state.keeping)
     yield from _undone(state.making)
 
 

@@ -10,7 +10,7 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Filesystem, Place, Step, StepRole, Sweep
 from mountlab.core.state import Origin, State
 from mountlab.filesystems import guarded_steps
-from mountlab.filesystems.kept import ageing_steps, keep_step
+from mountlab.filesystems.kept import ageing_steps, free_space_step, keep_step
 from mountlab.sweep.run_directories import marked
 
 MOUNT_S = 0.3
@@ -47,7 +47,8 @@ class PlannedState:
     making: tuple[Step, ...]
     ageing: tuple[Step, ...]
     """Steps on the mounted file system; undone before it is kept."""
-    keeping: Step
+    keeping: tuple[Step, ...]
+    """What reads the free space, and then lists, copies and checks the blocks in use."""
     again: bool
     """Whether there is no room to keep it: each mount makes it from the seed."""
     cost: StateCost
@@ -57,7 +58,7 @@ class PlannedState:
     @property
     def steps(self) -> tuple[Step, ...]:
         """All steps, in order."""
-        return (*self.lasting, *self.making, *self.ageing, self.keeping)
+        return (*self.lasting, *self.making, *self.ageing, *self.keeping)
 
 
 def state_id(filesystem: str, state: str) -> str:
@@ -107,6 +108,14 @@ def planned_state(sweep: Sweep, facts: BoxFacts, fs: Filesystem, state: State, p
     kept, used = place.image, place.image.removesuffix(".img") + ".used"
     steps = tuple(marked(step, place.run_id) for step in guarded_steps(fs, place))
     ageing = tuple(marked(step, place.run_id) for step in ageing_steps(fs, place, state))
+    free_before, free_after, keep = (
+        marked(step, place.run_id)
+        for step in (
+            free_space_step(fs, "fresh"),
+            free_space_step(fs, "made"),
+            keep_step(fs, used, kept if fs.device and not again else ""),
+        )
+    )
     format_at = next(number for number, step in enumerate(steps) if step.role is StepRole.FORMAT)
     held = format_at - 1 if fs.image_bytes else 0
     costs = _costs(fs, state, size, taken)
@@ -117,9 +126,9 @@ def planned_state(sweep: Sweep, facts: BoxFacts, fs: Filesystem, state: State, p
         origin=place.origin if again else replace(place.origin, kept=kept, used=used),
         place=place,
         lasting=steps[:held],
-        making=() if again else steps[held : format_at + 1],
+        making=(*(() if again else steps[held : format_at + 1]), free_before),
         ageing=(*steps[format_at + 1 :], *ageing),
-        keeping=marked(keep_step(fs, used, kept if fs.device and not again else ""), place.run_id),
+        keeping=(free_after, keep),
         again=again,
         cost=replace(costs, kept_bytes=0) if again else costs,
         again_s=costs.makes_s,
