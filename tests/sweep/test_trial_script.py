@@ -52,6 +52,7 @@ class Machine:
 
     time_limit_s = 60
     piped = False
+    without_cgroups = False
 
     def __init__(self, path: Path) -> None:
         self.mount_root, self.output_root, programs = path / "mr" / "root", path / "out" / "root", path / "bin"

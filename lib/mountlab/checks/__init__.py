@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mountlab.checks import (
+    beside,
     burst_credits,
     caches,
     clients,
@@ -73,6 +74,7 @@ _OF_BOX_AND_FIGURES = (
     *shape.CHECKS,
     *steady.CHECKS,
     *clients.CHECKS,
+    *beside.CHECKS,
 )
 CHECKS = plugins.Registry(
     plugins.CHECKS, {check.code: check for check in (*_OF_TRIALS, *_OF_BOX_AND_FIGURES)}, Check, key="code"

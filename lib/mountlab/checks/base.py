@@ -15,6 +15,7 @@ from mountlab.core.model import Cell, CellStop, Filesystem, Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import Device, DeviceBytes
+from mountlab.filesystems.neighbours import Beside
 from mountlab.tools.fio_series import Series
 from mountlab.tools.precondition import Rounds
 
@@ -160,6 +161,12 @@ class Evidence:
             trials = [(trial_id, values[trial_id]) for trial_id in self.counted.get(cell.id, ()) if trial_id in values]
             if trials:
                 yield cell, trials
+
+    def neighbours_on(self, trial_id: str, *, same: bool) -> list[Beside]:
+        """Return what the neighbours of a trial did that run on its file system; with `same` False, of the others."""
+        around, known = self.around.get(trial_id), self.sweep.neighbours
+        loads = around.beside.items() if around else ()
+        return [load for name, load in loads if (known[name].place.kind == "same") == same]
 
     def chain_of(self, trial_id: str) -> list[Device]:
         return self.chains.get(self.mounts[trial_id], [])

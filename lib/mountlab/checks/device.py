@@ -34,7 +34,7 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
     The lowest device moved more than 16 MiB, and more than a quarter of the trial's bytes, that were not the trial's.
     Below a loop device that is what the loop device did not ask for, but for 16 KiB for each of its flushes: then the
     file system that holds the image writes its own journal. Otherwise it is what moved in the direction in which the
-    tool moved nothing.
+    tool moved nothing. What neighbours moved on the device is wanted, and does not count.
     """
     for cell, trials in evidence.trials_with_counters():
         foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
@@ -57,14 +57,17 @@ def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
     chain, traffic = evidence.chain_of(trial_id), evidence.traffic.get(trial_id, {})
     if not chain or not {chain[0], chain[-1]} <= traffic.keys() or evidence.mounts[trial_id] in evidence.buffered_loops:
         return 0
+    beside, below = evidence.neighbours_on(trial_id, same=True), evidence.neighbours_on(trial_id, same=False)
     top, lowest = traffic[chain[0]], traffic[chain[-1]]
     moving = [side for side in SIDES if evidence.moved.get((trial_id, side))]
     if len(chain) > 1:
         foreign = sum(max(0, bytes_of(lowest, side) - bytes_of(top, side)) for side in SIDES)
-        foreign -= FLUSH_BYTES * top.flushes
+        foreign -= FLUSH_BYTES * top.flushes + sum(load.read_bytes + load.write_bytes for load in below)
         ours = top.read + top.written
     else:
-        foreign = sum(bytes_of(lowest, side) for side in SIDES if side not in moving) if moving else 0
+        idle = [side for side in SIDES if side not in moving] if moving else []
+        foreign = sum(bytes_of(lowest, side) for side in idle)
+        foreign -= sum(load.moved(side) for load in (*beside, *below) for side in idle)
         ours = sum(bytes_of(lowest, side) for side in moving)
     return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * ours) else 0
 

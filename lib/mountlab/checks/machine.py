@@ -37,8 +37,8 @@ def busy(evidence: Evidence) -> Iterator[Doubt]:
     """Other programs that took the processors during the trials.
 
     Others ran in user mode for more than 10 % of all processors' time over the cell's trials, or 25 % in one of them
-    (`/proc/stat`, less what the trial's own programs took). Or tasks waited for a processor in half of the time (PSI)
-    while the trial took less than half of the processors.
+    (`/proc/stat`, less what the trial's own programs and its neighbours took). Or tasks waited for a processor in half
+    of the time (PSI) while the trial, without neighbours, took less than half of the processors.
     """
     for cell, trials in evidence.trials_with_counters():
         counted = [around for _, around in trials if around.others is not None and around.seconds]
@@ -66,7 +66,8 @@ def _is_busy(around: Around) -> bool:
     others, seconds = around.others or 0.0, around.seconds or 0.0
     if others > BUSY_TRIAL and others * seconds > TELLING_S:
         return True
-    idle = around.own is not None and around.own < IDLE_SHARE
+    # With neighbours tasks wait for each other, as they should.
+    idle = around.own is not None and around.own < IDLE_SHARE and not around.beside
     return idle and seconds > TELLING_S and around.pressure.get("cpu", 0.0) > WAITING_SHARE
 
 

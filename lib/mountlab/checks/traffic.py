@@ -49,7 +49,10 @@ def moved_by(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]
         traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
         tool_bytes = evidence.moved.get((trial_id, side))
         if tool_bytes and chain and not traffic.keys().isdisjoint(chain):
-            yield Moved(trial_id, cell, side, tool_bytes, least_bytes(traffic, chain, side))
+            device = least_bytes(traffic, chain, side)
+            if side == "read":  # each read reaches the device in the process that asks; a write may do so later
+                device -= sum(load.disk_reads for load in evidence.neighbours_on(trial_id, same=True))
+            yield Moved(trial_id, cell, side, tool_bytes, max(0, device))
 
 
 def device_bytes(

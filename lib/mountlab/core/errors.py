@@ -254,6 +254,10 @@ class TimedOut(TrialError): ...
 class TransientError(TrialError): ...
 
 
+class NeighbourFault(TransientError):
+    """What should run beside the measured command did not run through all of it."""
+
+
 class EnvironmentFault(TrialError):
     """The box, its directories or the file system were not fit for the trial: its cell is not to blame."""
 

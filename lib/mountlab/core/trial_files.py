@@ -33,6 +33,11 @@ class TrialFiles(StrEnum):
     NOT_WRITABLE = "not_writable"
     LEFT_RUNNING = "left_running"
     LEFT_DEVICES = "left_devices"
+    # What ran beside it.
+    NEIGHBOURS = "neighbours"
+    """When each neighbour began, moved its first bytes and ended, and what it had moved by then (neighbour.sh)."""
+    NEIGHBOUR_FAILED = "neighbour_failed"
+    """Why nothing was measured: a neighbour did not run."""
     # Diagnostic trials.
     TRACE = "trace.data.gz"
     TRACE_SAID = "trace_said"

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
 from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
+from mountlab.filesystems.neighbours import TICKS_PER_S, Beside, read_beside
 
-TICKS_PER_S = 100
-"""The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
 """Positions in a line of /proc/stat."""
 _MICROSECONDS = 1e6
@@ -60,7 +59,8 @@ class Around:
     stolen: float | None = None
     """The share of all processors' time that the hypervisor gave to others."""
     others: float | None = None
-    """The share of all processors' time that programs other than the trial's ran, kernel work not counted."""
+    """The share of all processors' time that programs other than the trial's and its neighbours ran, kernel work not
+    counted."""
     own: float | None = None
     """The share of all processors' time that the trial's programs took, kernel work included."""
     busy: float | None = None
@@ -98,6 +98,8 @@ class Around:
     names: Mapping[Device, str] = field(default_factory=dict)
     traffic: Mapping[Device, DeviceBytes] = field(default_factory=dict)
     """Bytes that each block device moved."""
+    beside: Mapping[str, Beside] = field(default_factory=dict)
+    """What its neighbours did, by name."""
     contained_by: str | None = None
     """What held all processes that the tool started (contain.sh); None in a run of an earlier version."""
 
@@ -108,8 +110,9 @@ def around(files: Mapping[str, str]) -> Around | None:
         return None
     before, after = parts_by_heading(files[TrialFiles.BEFORE]), parts_by_heading(files[TrialFiles.AFTER])
     seconds, clock_step_s = _time(_wall_s(files), _permitted_s(files), _uptime_s(before, after))
-    logged = after.get("kernel")
+    logged, beside = after.get("kernel"), read_beside(files)
     return Around(
+        beside=beside,
         seconds=seconds,
         clock_step_s=clock_step_s,
         pressure=_pressures(before, after, seconds),
@@ -130,7 +133,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         names={number: row[2] for number, row in disk_rows(after).items()},
         traffic=device_traffic(files[TrialFiles.BEFORE], files[TrialFiles.AFTER]),
         contained_by=files.get(TrialFiles.CONTAINED_BY, "").strip() or None,
-        **_processors(before, after),
+        **_processors(before, after, sum(neighbour.user_s for neighbour in beside.values())),
     )
 
 
@@ -182,9 +185,9 @@ def _number(text: str) -> float | None:
 # --- processors -------------------------------------------------------------------------------------------------------
 
 
-def _processors(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, float | None]:
+def _processors(before: Mapping[str, str], after: Mapping[str, str], beside_s: float) -> dict[str, float | None]:
     """Return shares of the time of all processors (kernel: filesystems/proc.rst, /proc/stat; `user` holds `guest`
-    already)."""
+    already). `beside_s`: the seconds of neighbours in user mode."""
     earlier, later = _ticks(before), _ticks(after)
     ticks = [late - early for early, late in zip(earlier, later, strict=False)]
     total = sum(ticks)
@@ -194,7 +197,7 @@ def _processors(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str
     return {
         "busy": 1 - (ticks[_IDLE] + ticks[_IOWAIT] + ticks[_STEAL]) / total,
         "stolen": ticks[_STEAL] / total,
-        "others": None if user_s is None else max(0.0, ticks[0] + ticks[1] - user_s * TICKS_PER_S) / total,
+        "others": None if user_s is None else max(0.0, ticks[0] + ticks[1] - (user_s + beside_s) * TICKS_PER_S) / total,
         "own": None if all_s is None else all_s * TICKS_PER_S / total,
     }
 

@@ -11,6 +11,7 @@ from mountlab.core.errors import (
     EnvironmentFault,
     FigureError,
     MountChanged,
+    NeighbourFault,
     ParseError,
     TimedOut,
     ToolError,
@@ -23,6 +24,7 @@ from mountlab.core.model import Measurement, Status, Workload
 from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import format_bytes
 from mountlab.filesystems.counters import around
+from mountlab.filesystems.neighbours import MOST_GAP, neighbour_file, read_beside
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT, Files
 from mountlab.outcome.consequences import consequence_of
 from mountlab.outcome.kernel_log import kernel_lines, out_of_memory_programs, with_kernel
@@ -57,7 +59,11 @@ class Outcome:
             return "ok"
         if isinstance(self.error, TimedOut):
             return "timeout"
-        return "invalid" if self.found_mount_unfit or isinstance(self.error, MountChanged | FigureError) else "failed"
+        return (
+            "invalid"
+            if self.found_mount_unfit or isinstance(self.error, MountChanged | FigureError | NeighbourFault)
+            else "failed"
+        )
 
     @property
     def reason(self) -> str:
@@ -129,6 +135,7 @@ def judge(workload: Workload, files: Files, script_exit: ScriptExit, *, timeout_
         _check_bounds(files, script_exit)
         _check_preparation(files)
         _check_trace(files)
+        _check_neighbours(workload, files)
         output, measurements = _check_end(workload, files, timeout_s, parse)
     except TrialError as error:
         return Outcome(files=files, error=_out_of_memory(files, error) or error)
@@ -189,6 +196,37 @@ def _check_trace(files: Files) -> None:
     if TrialFiles.UNTRACED in files:
         text = f"it was not traced: {_text(files, TrialFiles.UNTRACED)}"
         raise TransientError(text) if TrialFiles.STARTED in files else EnvironmentFault(text)
+
+
+def _check_neighbours(workload: Workload, files: Files) -> None:
+    """Raise NeighbourFault where what should run beside it did not begin, or did not run all the time."""
+    if TrialFiles.NEIGHBOUR_FAILED in files:
+        name, _, why = files[TrialFiles.NEIGHBOUR_FAILED].decode(errors="replace").strip().partition(": ")
+        raise NeighbourFault(f"neighbour {name} did not run: {why}", evidence=_last_words(files, name))
+    if not workload.beside or TrialFiles.EXIT_STATUS not in files:
+        return
+    beside = read_beside({TrialFiles.NEIGHBOURS: files.get(TrialFiles.NEIGHBOURS, b"").decode(errors="replace")})
+    for name in workload.beside:
+        if name not in beside:
+            raise NeighbourFault(f"neighbour {name} did not run: nothing is known of what it did")
+        load = beside[name]
+        if load.gap_share > MOST_GAP:
+            times = ", ".join(f"{begin:.2f} s to {end:.2f} s" for begin, end in load.gaps[:4])
+            status = "" if load.last_status is None else f"; it had ended with exit status {load.last_status}"
+            raise NeighbourFault(
+                f"neighbour {name} did not run all the time",
+                got=f"{load.gap_share:.0%} of {load.seconds:.2f} s without it ({times}){status}",
+                allowed=f"{MOST_GAP:.0%}",
+                evidence=_last_words(files, name),
+            )
+        if not load.read_bytes + load.write_bytes:
+            raise NeighbourFault(
+                f"neighbour {name} moved no bytes while the trial was measured", evidence=_last_words(files, name)
+            )
+
+
+def _last_words(files: Files, name: str) -> str:
+    return files.get(neighbour_file(name), b"").decode(errors="replace")[-LONGEST_PART:]
 
 
 def _text(files: Files, name: str) -> str:

@@ -10,6 +10,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Neighbour, NeighbourPlace, Scalar, Workload
 from mountlab.core.options import unknown_key
 from mountlab.sweep.workload_entry import DESIGN_KEYS, read_workloads
+from mountlab.tools import TOOLS
 
 WHERE, LIMITS = "where", "limits"
 _SAME, _PLACES = "same", ("filesystem", "client")
@@ -55,7 +56,9 @@ def _neighbour(name: str, entry: dict[str, Any], filesystems: Collection[str], w
                 allowed="one value",
                 next_step=f"write a neighbour for each, and name both in `{BESIDE}`",
             )
-    (workload,) = read_workloads(name, entry, where)
+    tool = TOOLS.get(str(entry.get("tool", "")))
+    defaults = tool.neighbour_defaults if tool and "jobs" not in entry and "job_file" not in entry else {}
+    (workload,) = read_workloads(name, {**defaults, **entry}, where)
     return Neighbour(name=name, workload=workload, place=place, limits=limits)
 
 

@@ -11,6 +11,7 @@ from itertools import groupby
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Step, StepRole, Sweep
 from mountlab.core.shell import SharedScript, script_text
 from mountlab.filesystems import is_made
+from mountlab.sweep.beside import PlannedNeighbour
 from mountlab.sweep.clients import ClientMount, PlannedClient
 from mountlab.sweep.planned_state import MOUNT_S, PlannedState
 from mountlab.tools.base import Command
@@ -60,6 +61,8 @@ class PlannedTrial:
     """Commands after the box's caches were dropped, right before the measured one."""
     endpoints: tuple[ClientEndpoint, ...] = ()
     """The clients that drive it, where that is not the box itself."""
+    beside: tuple[PlannedNeighbour, ...] = ()
+    """What runs meanwhile."""
     skip_reason: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
     diagnostic: bool = False
@@ -72,15 +75,16 @@ class PlannedTrial:
     @property
     def argv(self) -> tuple[str, ...]:
         """The command for the box. Made when it is asked for: the script is the longest part of a large plan."""
-        script = SharedScript(f"{self.head}\n", _trial_script(traced=self.diagnostic))
+        script = SharedScript(f"{self.head}\n", _trial_script(traced=self.diagnostic, beside=bool(self.beside)))
         return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
 
 
 @cache
-def _trial_script(*, traced: bool) -> str:
+def _trial_script(*, traced: bool, beside: bool) -> str:
     """Return what follows the head of a trial's script."""
     tracing = script_text("trace.sh") if traced else ""
-    return f"sampling={shlex.quote(script_text('sampler.sh'))}\n{tracing}\n{script_text('trial.sh')}"
+    neighbours = script_text("neighbour.sh") if beside else ""
+    return f"sampling={shlex.quote(script_text('sampler.sh'))}\n{tracing}\n{neighbours}\n{script_text('trial.sh')}"
 
 
 @dataclass(frozen=True, kw_only=True)

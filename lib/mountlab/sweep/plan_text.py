@@ -19,6 +19,7 @@ from mountlab.core.search import Search
 from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
+from mountlab.sweep.beside import neighbour_text
 from mountlab.sweep.capacity_time import SearchTime
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.sweep.state_text import state_lines, states_json
@@ -80,6 +81,7 @@ def _trial_row(trial: PlannedTrial) -> dict[str, object]:
         "seed": trial.command.seed,
         "prepare": [list(argv) for argv in trial.command.prepare],
         "ready": [list(argv) for argv in trial.ready],
+        "beside": {planned.name: list(planned.command.argv) for planned in trial.beside},
         "measured": list(trial.command.argv),
     }
 
@@ -141,6 +143,7 @@ def _lines(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     if any(trial.command.seed is not None for trial in plan.trials):
         yield "seeds        one for each block, derived from it: all cells of a block draw the same places and data"
     yield from _labelled("data", data_lines(plan.sweep.workloads))
+    yield from _labelled("neighbours", neighbour_texts(plan.sweep))
     yield from _labelled("plug-ins", [plugin.words for plugin in plugins.used_by(plan.sweep)])
     yield from _labelled("directories", directories(plan) or ["nothing"])
     yield from _labelled("formats", [f"{k}: {v}" for k, v in devices(plan, facts).items()] or ["nothing"])
@@ -199,6 +202,7 @@ def _sweep_lines(sweep: Sweep, files: Mapping[str, Box]) -> Iterator[str]:
         yield f"diagnostic   {cells * design.explain}: {cells} cells x {design.explain} blocks, never counted"
     yield from _labelled("blocks", ending_texts(sweep))
     yield from _labelled("data", data_lines(sweep.workloads))
+    yield from _labelled("neighbours", neighbour_texts(sweep))
     yield from _labelled("changed", remark_lines(sweep.workloads))
     yield from _labelled("foreseen", foreseen(sweep, BoxFacts()))
     yield from _labelled("caveats", _caveats(sweep, BoxFacts()))
@@ -301,10 +305,19 @@ def _commands(plan: Plan) -> Iterator[str]:
             least = max(TOOLS[trial.cell.workload.tool].least_rate(trial.cell.workload), 1)
             later = f"then from the answers before it, {least:,.0f} or more"
             yield f"    rate     {search.start:,.0f} requests/s in its first trial; {later}"
+        for planned in trial.beside:
+            yield from (f"    lays out {shlex.join(argv)}   (for {planned.name})" for argv in planned.command.prepare)
+            yield f"    beside   {shlex.join(planned.command.argv)}   ({planned.name}, until the tool ends)"
         yield f"    measure  {shlex.join(trial.command.argv)}"
     for cell, reason in plan.skipped.items():
         yield f"  {cell}: skipped: {reason}"
     yield "\nEvery command of every trial, in order: add --json."
+
+
+def neighbour_texts(sweep: Sweep) -> list[str]:
+    """Return each neighbour that runs beside some workload, in words."""
+    used = dict.fromkeys(name for workload in sweep.workloads for name in workload.beside)
+    return [f"{name}: {neighbour_text(sweep.neighbours[name])}" for name in used]
 
 
 def _ready_lines(trials: Sequence[PlannedTrial]) -> Iterator[str]:

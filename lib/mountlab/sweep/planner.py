@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from mountlab.checks import stays_in_memory
 from mountlab.checks.asked import cache_state
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.model import Box, Cell, Filesystem, Lease, Place, Program, Step, StepRole, Sweep
+from mountlab.core.model import Box, Cell, Filesystem, Lease, Neighbour, Place, Program, Step, StepRole, Sweep, Workload
 from mountlab.core.names import DIAGNOSTIC
 from mountlab.core.seeds import derived
 from mountlab.core.state import NEW, State
@@ -19,6 +19,7 @@ from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.read_back import control_ids, wants_second_control
+from mountlab.sweep.beside import PlannedNeighbour, neighbour_refusal, neighbours_of, planned_neighbour
 from mountlab.sweep.clients import PlannedClient, check_sockets, client_mounts, endpoints, planned_client, refusal
 from mountlab.sweep.design import MountGroup, diagnostic_mount_groups, mount_groups
 from mountlab.sweep.feasible import check_feasible
@@ -236,6 +237,9 @@ class Planner:
         command = self._as_installed(tool.command(workload, directory, output, target), programs)
         command = replace(command, timeout_s=design.trial_timeout_s)
         ready = _ready(command, cache, in_memory=in_memory)
+        beside = tuple(
+            self._neighbour(neighbour, mount, output, seed) for neighbour in neighbours_of(self.sweep, cell.workload)
+        )
         head = TrialHead(
             sweep=self.sweep,
             facts=self.facts,
@@ -247,6 +251,7 @@ class Planner:
             ready=ready,
             directory=directory,
             output=output,
+            beside=beside,
         ).text()
         traced = group.diagnostic and not precondition
         expected_s = tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition))
@@ -264,11 +269,29 @@ class Planner:
             expected_s=expected_s + (TRACING_S if traced else 0.0),
             ready=ready,
             endpoints=client_endpoints,
-            skip_reason=mount.skip_reason or refusal(fs, cell.workload) or "",
+            beside=beside,
+            skip_reason=mount.skip_reason or self._refusal(fs, cell.workload),
             diagnostic=traced,
             redrawn=partial(self.trial, number, group, cell, mount) if cell.workload.precondition else None,
             at_rate=partial(self.trial, number, group, cell, mount, 0) if cell.workload.search else None,
         )
+
+    def _neighbour(self, neighbour: Neighbour, mount: PlannedMount, output: str, seed: int) -> PlannedNeighbour:
+        planned = planned_neighbour(
+            neighbour,
+            mount.root,
+            output,
+            limit_s=self.sweep.design.trial_timeout_s,
+            seed=seed,
+            in_memory=stays_in_memory(mount.filesystem, self.facts),
+        )
+        programs = TOOLS[neighbour.workload.tool].programs_for(neighbour.workload)
+        return replace(planned, command=self._as_installed(planned.command, programs))
+
+    def _refusal(self, fs: Filesystem, workload: Workload) -> str:
+        """Return why a workload cannot run on a file system, or what is to run beside it; '' where both can."""
+        beside = (neighbour_refusal(fs, neighbour) for neighbour in neighbours_of(self.sweep, workload))
+        return refusal(fs, workload) or next(filter(None, beside), "")
 
     def _seed(self, group: MountGroup, cell: Cell, precondition: int) -> int:
         """Return the seed of a block, or of a round before a trial of it. Cells of a search have arrivals of their

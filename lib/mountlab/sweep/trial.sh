@@ -1,6 +1,6 @@
 # Needs contain.sh subvolumes.sh
 # One trial, whole, in one round trip. Its head (mountlab.sweep.trial_head) has the variables and the functions prepare, warm,
-# load_program, show_drives and measured; a diagnostic trial has trace.sh before this. Prints a tar archive of $out and leaves
+# load_program, show_drives and measured; a diagnostic trial has trace.sh before this, one with neighbours neighbour.sh. Prints a tar archive of $out and leaves
 # nothing behind.
 # With `collect` as $1: of a trial that was killed itself, what is left of it.
 # What cannot be written because $out is full is said on standard error, after the word `mountlab`.
@@ -293,6 +293,7 @@ fill() {
 
 # Standard output and error of the tool go to 3 and 4.
 measure() {
+    [ -z "$beside" ] || look_at_neighbours from
     snapshot before.txt
     stamp started_ns
     in_use
@@ -301,6 +302,7 @@ measure() {
     stamp ended_ns
     put uptime "$began$uptimes"
     snapshot after.txt
+    [ -z "$beside" ] || look_at_neighbours to
     read -r held_by < "$out/contained_by"
     [ "$held_by" = "$contained_by" ] || { remove_cgroup; contained_by=environment around=''; }
     end_stragglers
@@ -341,7 +343,7 @@ cgroup=
 trace=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
-trap '[ -z "$trace" ] || drop_trace; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; rm -rf "$directory" 2>/dev/null || { remove_subvolumes "$directory"; rm -rf "$directory"; }; rm -rf "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
+trap '[ -z "$trace" ] || drop_trace; [ -z "$beside" ] || drop_neighbours; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; rm -rf "$directory" 2>/dev/null || { remove_subvolumes "$directory"; rm -rf "$directory"; }; rm -rf "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
     [ -d "$out" ] || exit 0
@@ -367,13 +369,16 @@ wait $! || lacking st_dev
 put st_dev "$own"
 [ -z "$in_memory" ] || weighed
 logged prepare prepare.log "$prepares"
+[ -z "$beside" ] || lay_out_neighbours
 drop_caches
 logged fill warm.log "$warms"
 load_program > /dev/null 2>&1 # dropped with the caches, it would be read from the disk between the counters
+[ -z "$beside" ] || begin_neighbours
 [ -z "$trace_around" ] || begin_trace
 [ -z "$reads" ] || read_amounts
 measure_beside_sampler
 [ -z "$trace_around" ] || { end_trace; weigh full; }
+[ -z "$beside" ] || end_neighbours
 kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"

@@ -16,6 +16,7 @@ from mountlab.core.shell import script_text
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
+from mountlab.sweep.beside import PlannedNeighbour, beside_head
 from mountlab.tools.base import Command
 
 Argv = tuple[str, ...]
@@ -40,6 +41,7 @@ class TrialHead:
     """On the file system."""
     output: str
     """The directory of what it brings back."""
+    beside: tuple[PlannedNeighbour, ...] = ()
 
     def text(self) -> str:
         command = self.command
@@ -61,6 +63,7 @@ class TrialHead:
                 _function("load_program", self._loads()),
                 _function("show_drives", drives),
                 f'measured() {{ {enter}exec "$@" {" ".join(limits)} {shlex.join(command.argv)}; }}',
+                beside_head(self.beside),
             ]
         )
 
@@ -77,7 +80,8 @@ class TrialHead:
             "direct": _yes(asks_direct(self.workload)),
             "reads": self._reads(),
             "sensors": " ".join(facts.storage.sensor_files),
-            "in_memory": _yes(fills_memory(self.filesystem)),
+            # What neighbours write takes memory, too, and is in no figure of the trial's.
+            "in_memory": _yes(fills_memory(self.filesystem) and not self.beside),
             "helper": shlex.join(HELPER) if facts.rights.level == "helper" else "",
             "cgroups": CGROUPS,
             "sampler": self._sampler(),

@@ -190,6 +190,14 @@ class Tool(Protocol):
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """Return the metrics that an answer is about when the sweep names none."""
 
+    neighbour_defaults: Mapping[str, Any] = {}
+    """Option to its value in a sweep file for a neighbour that does not give it."""
+
+    def lasting(self, workload: Workload, seconds: float) -> Workload:
+        """Return a neighbour's workload so that it runs for so long by itself, where the tool can do that and the
+        workload does not say how long. Others end, and are started again."""
+        return workload
+
     def remarks(self, workload: Workload) -> tuple[str, ...]:
         """Return what the program gets that is not as the text of the workload has it, and why."""
         return ()

@@ -102,6 +102,7 @@ class CommandTool(Tool):
     """Not known: of another program's clock nothing can be said. Of a command that Mountlab times, each trial says what
     a reading of the clock took (`Measurement.step`)."""
     times_itself = True
+    neighbour_defaults: Mapping[str, Any] = {"metrics": {"elapsed": {"from": "clock"}}}
     longer = "more to do, by its own options"
     gives: tuple[str, ...] = tuple(METRICS)
     """Whatever the sweep has a pattern for."""

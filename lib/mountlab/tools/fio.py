@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError, all_of, raise_all
@@ -72,6 +73,14 @@ class Fio(Tool):
     gives: tuple[str, ...] = (*fio_report.METRICS_REPORTED, *fio_metadata.METRICS_REPORTED)
     drives_clients = True
     box_help: tuple[str, ...] = ("sh", "-c", fio_help.SCRIPT, "fio-help", "{options}")
+
+    neighbour_defaults: Mapping[str, Any] = {"size": "128MiB"}
+
+    def lasting(self, workload: Workload, seconds: float) -> Workload:
+        more: dict[str, Scalar] = {"log_avg_msec": 0}
+        if not workload.options.keys() & {"jobs", "runtime", "io_size", "number_ios", "loops"}:
+            more |= {"time_based": 1, "runtime": seconds}
+        return replace(workload, options={**workload.options, **more})
 
     def check_help(self, options: Mapping[str, Scalar], text: str, *, where: str) -> None:
         box_help = fio_help.read_help(text)

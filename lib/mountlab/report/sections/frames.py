@@ -19,6 +19,7 @@ from mountlab.analysis.measurements import FIGURE, factor_names
 from mountlab.analysis.promises import judged_promises
 from mountlab.analysis.published import beside
 from mountlab.analysis.run_view import RunView
+from mountlab.checks.beside import Load, loads
 from mountlab.checks.clients import shares
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.frames import pd
@@ -40,6 +41,10 @@ _PUBLISHED = (
 _SHARE = ("filesystem", "workload", "metric", "client", "n", "mean", "ratio", "low", "high", "straggles")
 _PROMISE = ("filesystem", "workload", "metric", "promised", "burst", "mean", "low", "high", "state", "why")
 _USE = ("filesystem", "workload", "n", "files", "before", "full", "after", "taken", "least", "most", "kept")
+_BESIDE = (
+    "filesystem", "workload", "neighbour", "trial_id", "seconds", "read_bytes", "write_bytes", "calls", "bytes_per_s",
+    "calls_per_s", "restarts", "gap_share",
+)  # fmt: skip
 _MOVED = ("filesystem", "workload", "trial_id", "side", "tool_bytes", "device_bytes")
 
 
@@ -180,6 +185,28 @@ def clients(run: RunView) -> pd.DataFrame:
 def memory(run: RunView) -> pd.DataFrame:
     """The memory that files took, in bytes."""
     return _of_cells(run.memory, _USE)
+
+
+def neighbours(run: RunView) -> pd.DataFrame:
+    """What each neighbour did in each counted trial."""
+    rows = [
+        {
+            "filesystem": load.cell.filesystem.name,
+            "workload": load.cell.workload.label,
+            "neighbour": load.name,
+            "trial_id": trial_id,
+            **{name: getattr(beside, name) for name in _BESIDE[4:]},
+        }
+        for load in run_loads(run)
+        for trial_id, beside in load.trials.items()
+    ]
+    return pd.DataFrame(rows, columns=list(_BESIDE))
+
+
+def run_loads(run: RunView) -> list[Load]:
+    """Return what each neighbour did in each cell."""
+    around = {name: record.around for name, record in run.records.items() if record.around}
+    return loads(run.sweep, run.trials, {name: one.beside for name, one in around.items()})
 
 
 def moved(run: RunView) -> pd.DataFrame:

@@ -1,0 +1,118 @@
+"""The part of a plan that is about neighbours: workloads that run through the whole of a trial, beside the tool.
+
+Their part of a trial's script is neighbour.sh; what it keeps of them is read by mountlab.filesystems.neighbours.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mountlab.core.model import FILES, Filesystem, Neighbour, Scalar, Sweep, Workload
+from mountlab.core.options import Option
+from mountlab.core.seeds import derived
+from mountlab.core.units import format_bytes, format_seconds
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.base import BLOCK_DEVICE
+from mountlab.tools import TOOLS
+from mountlab.tools.base import Command
+
+DIRECTORY = ".beside"
+"""What is appended to the name of a trial, for the directory of its neighbours; ownership.sh knows it."""
+START_S = 60
+"""A neighbour has to move its first bytes within this time."""
+LONGER_S = 120.0
+"""A neighbour may run for so much longer than the measured command: it begins before it, and the tool has some time to
+end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedNeighbour:
+    """A neighbour of one trial."""
+
+    neighbour: Neighbour
+    command: Command
+    directory: str
+    """On its file system."""
+    output: str
+    """Where its own reports go. They are not brought back."""
+
+    @property
+    def name(self) -> str:
+        return self.neighbour.name
+
+
+def neighbours_of(sweep: Sweep, workload: Workload) -> tuple[Neighbour, ...]:
+    """Return what runs beside a workload."""
+    return tuple(sweep.neighbours[name] for name in workload.beside)
+
+
+def planned_neighbour(
+    neighbour: Neighbour, root: str, output: str, *, limit_s: float, seed: int, in_memory: bool
+) -> PlannedNeighbour:
+    """Plan a neighbour of the trial whose output directory is `output`. `root`: the directory for trials of its file
+    system; `limit_s`: the longest that the measured command may run; `seed`: that of the trial."""
+    tool, trial_id = TOOLS[neighbour.workload.tool], output.rpartition("/")[2]
+    directory, notes = f"{root}/{trial_id}{DIRECTORY}/{neighbour.name}", f"{output}{DIRECTORY}/{neighbour.name}"
+    workload = tool.lasting(neighbour.workload, limit_s + LONGER_S)
+    target = replace(FILES, seed=derived(seed, "neighbour", neighbour.name), in_memory=in_memory)
+    command = replace(tool.command(workload, directory, notes, target), timeout_s=limit_s + 2 * LONGER_S)
+    return PlannedNeighbour(neighbour=neighbour, command=command, directory=directory, output=notes)
+
+
+def beside_head(neighbours: Iterable[PlannedNeighbour]) -> str:
+    """Return the variables and functions that neighbour.sh finds in front of it."""
+    numbered = list(enumerate(neighbours, start=1))
+    if not numbered:
+        return "beside=''"
+    cases = (
+        f"{number}) name={shlex.quote(planned.name)} place={shlex.quote(planned.directory)} "
+        f"notes={shlex.quote(planned.output)} ;;"
+        for number, planned in numbered
+    )
+    return "\n".join(
+        [
+            f"beside={shlex.quote(' '.join(str(number) for number, _ in numbered))}",
+            "watcher='' beside_began='' beside_group='' beside_list=''",
+            f"beside_tries={20 * START_S}",
+            f"neighbour() {{ case $1 in {' '.join(cases)} esac; }}",
+            *(line for number, planned in numbered for line in _functions(number, planned.command)),
+        ]
+    )
+
+
+def _functions(number: int, command: Command) -> tuple[str, str]:
+    write = ("sh", "-c", 'printf %s "$1" >"$2"', "write")
+    lay_out = [*((*write, text, path) for path, text in command.files.items()), *command.prepare]
+    return (
+        f"lay_out_{number}() {{ {' && '.join(map(shlex.join, lay_out)) or ':'}; }}",
+        f"run_{number}() {{ exec timeout -k 5 {command.timeout_s:g} {shlex.join(command.argv)}; }}",
+    )
+
+
+def neighbour_refusal(fs: Filesystem, neighbour: Neighbour) -> str | None:
+    """Return why a neighbour cannot run on a file system; None where it can."""
+    family = FAMILIES[fs.type]
+    if family.mounted_as(fs) == BLOCK_DEVICE:
+        return f"neighbour {neighbour.name} needs files of its own: a block device without a file system has none"
+    return family.refuses(fs, neighbour.workload)
+
+
+def neighbour_text(neighbour: Neighbour) -> str:
+    """Return a neighbour in words: 'fio on the same file system: rw write, bs 1 MiB, rate 200m; limits: io_weight
+    50'."""
+    options = TOOLS[neighbour.workload.tool].options
+    given = [
+        f"{name} {_value_text(options.get(name), value)}"
+        for name, value in neighbour.workload.options.items()
+        if not (name in options and options[name].default == value)
+    ]
+    limits = ", ".join(f"{name} {value}" for name, value in neighbour.limits.items())
+    place = {"same": "the same file system", "filesystem": neighbour.place.name}[neighbour.place.kind]
+    return f"{neighbour.workload.tool} on {place}: {', '.join(given)}{f'; limits: {limits}' if limits else ''}"
+
+
+def _value_text(option: Option | None, value: Scalar) -> str:
+    texts = {"size": format_bytes, "duration": format_seconds}
+    return texts[option.kind](float(value)) if option and option.kind in texts else str(value)
