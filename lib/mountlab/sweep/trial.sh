@@ -333,6 +333,8 @@ measure_beside_sampler() {
         "$device" "$below" > "$out/over_time" 2> /dev/null
 }
 
+remove_all() { rm -rf "$directory" "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"; }
+
 umask 077
 dropped=
 uptimes=
@@ -343,7 +345,7 @@ cgroup=
 trace=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
 # .data: what a tool copies from (mountlab.tools.dd)
-trap '[ -z "$trace" ] || drop_trace; [ -z "$beside" ] || drop_neighbours; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; rm -rf "$directory" 2>/dev/null || { remove_subvolumes "$directory"; rm -rf "$directory"; }; rm -rf "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"' EXIT
+trap '[ -z "$trace" ] || drop_trace; [ -z "$beside" ] || drop_neighbours; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; remove_all 2>/dev/null || { remove_subvolumes "$directory"; remove_all; }' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then
     [ -d "$out" ] || exit 0
