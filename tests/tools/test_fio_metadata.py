@@ -11,6 +11,7 @@ import pytest
 from mountlab.core.errors import ParameterError, ToolError
 from mountlab.core.model import Measurement, Workload
 from mountlab.filesystems import FAMILIES
+from mountlab.logs import read_log
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
@@ -148,3 +149,10 @@ def test_a_raw_device_has_no_files_to_create() -> None:
     raw = {"name": "s", "question": "?", "filesystems": {"r": entry}, "workloads": {"w": FILES}}
     (cell,) = resolve(raw, where="s.yml").sweep.cells
     assert "filecreate works on files" in str(FAMILIES["raw"].refuses(cell.filesystem, cell.workload))
+
+
+def test_a_log_from_elsewhere_tells_files_and_no_bytes() -> None:
+    (output,) = read_log("fio", RECORDED["filecreate"].read_text(), where="filecreate.jsonplus")
+    metrics = {figure.measurement.metric for figure in output.figures}
+    assert {"file_rate", "operation_latency", "operation_latency_p99", "operations", "elapsed"} <= metrics
+    assert not {name for name in metrics if name.startswith(("read_", "write_", "bytes"))}

@@ -14,7 +14,7 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.units import KIB
 from mountlab.logs.base import Figure, LogReading
-from mountlab.tools import fio_report
+from mountlab.tools import fio_metadata, fio_report
 from mountlab.tools.fio_options import fio_bytes, fio_seconds
 
 US_IN_NS = 1000.0
@@ -46,7 +46,19 @@ def read(text: str, before: int) -> LogReading:
     places = len(fraction[1]) if (fraction := _FRACTION.search(text)) else _PLACES
     figures = [Figure(measurement=_round(row, places), line=lines.of(row)) for row in rows]
     jobs = fio_report.entries(_convert(report))
+    if all(fio_metadata.is_metadata(_requested(report, job)) for job in jobs):
+        figures = [
+            Figure(measurement=row, line=figure.line)
+            for figure in figures
+            for row in fio_metadata.figures([figure.measurement])
+        ]
     return LogReading(figures, [*fio_report.amounts_left_out(rows), *_note_uncounted(jobs)])
+
+
+def _requested(report: Any, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a job, those that it shares with the others among them."""
+    shared = report.get("global options")
+    return {**(shared if isinstance(shared, dict) else {}), **job["job options"]}
 
 
 def _note_uncounted(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -113,9 +125,8 @@ def measurements(report: Any) -> list[Measurement]:
     for job in jobs:
         if job["error"]:
             raise ToolError(f"fio failed with error {job['error']}", where=f"job {job.get('jobname', '')}")
-    shared = report.get("global options")
     for job in jobs:
-        requested = {**(shared if isinstance(shared, dict) else {}), **job["job options"]}
+        requested = _requested(report, job)
         _check_amount(job, requested)
         for side in fio_report.sides_of(job):
             _check_rates(job, side)
