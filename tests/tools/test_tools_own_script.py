@@ -120,7 +120,7 @@ def test_a_sequential_overwrite_is_one_run_of_dd() -> None:
 
 
 @every_row("name", ["send", "null", "rsync"])
-def test_a_copy_is_told_by_its_time_and_what_it_had_to_copy(name: str) -> None:
+def test_a_copy_has_its_time_and_what_it_had_to_copy(name: str) -> None:
     figures = parse(name, texts(name))
     (full,), (incremental,) = clocked(name, "full"), clocked(name, "incremental")
     sides = {("bytes", side): 16.0 * MIB + CHANGED for side in (("read",) if name == "null" else ("read", "write"))}

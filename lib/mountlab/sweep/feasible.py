@@ -311,14 +311,15 @@ def _check_sources(sweep: Sweep, facts: BoxFacts) -> None:
         size = tool.source_bytes(workload)
         if not size:
             continue
-        where, fstype = f"workloads.{workload.name}.data", facts.storage.output_root_fstype
+        option = "data" if "data" in tool.options else "tool"
+        where, fstype = f"workloads.{workload.name}.{option}", facts.storage.output_root_fstype
         if fstype not in (None, "tmpfs", "ramfs"):
             raise PlanError(
                 "random data would be copied from a disk, whose speed would be in the figure",
                 where=where,
                 got=f"output_root {facts.storage.output_root} on {fstype}",
                 allowed="an output_root in memory (tmpfs)",
-                next_step="set output_root in the box file, or write data: zeros",
+                next_step="set output_root in the box file" + (", or write data: zeros" if option == "data" else ""),
             )
         room = facts.storage.output_root_free_bytes
         _check_size("random data", size, room, where, f"free in {facts.storage.output_root}")

@@ -59,13 +59,13 @@ class Notes:
             raise ToolError(f"{self.tool} did not do what was asked", where=what, got=f"{got}", allowed=f"{requested}")
 
     def timing(self, name: str, count: int) -> Timed:
-        """Return the times of an operation. Raises ToolError where it was not done so often."""
+        """Return the times of an operation. Raises ToolError for another number of times."""
         found = self.timed.get(name, Timed((), 0.0))
         self.require(f"timed {name}", len(found.seconds), count)
         return found
 
     def numbers(self, name: str, count: int) -> list[int]:
-        """Return the numbers of all remarks with a name. Raises ToolError where there are not so many."""
+        """Return the numbers of all remarks with a name. Raises ToolError for another number of them."""
         words = " ".join(self.of(name)).split()
         self.require(name, len(words), count)
         if not all(word.isdecimal() for word in words):

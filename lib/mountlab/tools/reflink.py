@@ -132,7 +132,7 @@ class Reflink(Tool):
         ]
 
     def _read_pass(self, output: ToolOutput, name: str, count: int, copied: int) -> list[Summary]:
-        """Return what dd says of each of its runs. Raises ToolError where these are others."""
+        """Return the summary of each run of dd. Raises ToolError where these are others."""
         runs = read_summaries(output.files.get(name, ""))
         got = {run.copied for run in runs}
         notes = own_script.Notes(self.name, (), {})

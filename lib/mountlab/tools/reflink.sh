@@ -32,7 +32,7 @@ prepare() {
     checksum "$directory/source" > "$directory/sum"
 }
 
-# Overwrite blocks of the first clone, and keep what dd says of each. $1: how many blocks of the data come before: what
+# Overwrite blocks of the first clone, and print the summaries of dd. $1: how many blocks of the data come before: what
 # is written differs from what is there.
 overwrite() {
     if [ "$order" = sequential ]; then

@@ -25,8 +25,9 @@ _MOST_LIMIT_S = 3600
 
 
 class Snapshot(Tool):
-    """Takes `snapshots` read-only snapshots of a volume of seeded files, of which `change` is overwritten before each,
-    and once more after the last. Then it lists them, deletes all, and waits until their space is back. btrfs only.
+    """Takes `snapshots` read-only snapshots of a volume of seeded files. A share of these, `change`, is overwritten
+    before each, and once more after the last. Then it lists them, deletes all, and waits until their space is back.
+    On btrfs only.
 
     The overwritten files are flushed before the clock starts. `create` is one snapshot with a commit after it, on
     average; `list` is all, warm; `delete` is one command that deletes all and commits once, divided by their number.
