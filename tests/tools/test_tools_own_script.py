@@ -139,6 +139,7 @@ SUM = r"[0-9a-f]{32}"
 OTHER: list[tuple[str, str, str, str, str]] = [
     ("snapshot", "stdout", r"listed 3", "listed 2", "snapshots in the list"),
     ("snapshot", "stdout", r"left 0", "left 1", "snapshots after deletion"),
+    ("snapshot", "stdout", r"looks .*\n", "", "looks"),
     ("snapshot", "stdout", rf"(kept 2 {SUM}) {SUM}", rf"\1 {'0' * 32}", "a file of snapshot 2"),
     ("snapshot", "stdout", rf"kept 3 ({SUM}) {SUM} {SUM}", r"kept 3 \1 \1 \1", "after snapshot 3"),
     ("snapshot", "stdout", r"kept 1 .*\n", "", "witnesses of snapshots"),

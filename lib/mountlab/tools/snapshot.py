@@ -18,8 +18,6 @@ SCRIPT = "snapshot.sh"
 KINDS: Mapping[str, Program] = {"btrfs": BTRFS}
 """File systems whose snapshots the tool knows, with their program. Their commands are functions at the head of
 snapshot.sh."""
-POLL_S = 0.03
-"""How far apart two looks at the used space may be."""
 _MOST_SNAPSHOTS = 1000
 _MOST_LIMIT_S = 3600
 
@@ -108,11 +106,13 @@ class Snapshot(Tool):
         notes.require("snapshots after deletion", notes.numbers("left", 1), [0])
         created, listed = notes.timing("create", snapshots), notes.timing("list", 1)
         deleted, back = notes.timing("delete", 1), notes.timing("space_back", 1)
+        (looks,) = notes.numbers("looks", 1)
+        between_looks_s = max(0.0, sum(back.seconds) - sum(deleted.seconds)) / max(1, looks)
         return [
             *created.rows("create"),
             *listed.rows("list"),
             *deleted.rows("delete", done=snapshots),
-            *replace(back, step_s=back.step_s + POLL_S).rows("space back"),
+            *replace(back, step_s=back.step_s + between_looks_s).rows("space back"),
             own_script.elapsed(created, listed, back),  # in which the deletion is
         ]
 

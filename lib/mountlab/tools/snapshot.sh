@@ -29,14 +29,16 @@ prepare() {
 delete_and_wait() {
     (timed delete "${kind}_delete") || exit 1
     read -r now _ < /proc/uptime
-    end=$((${now%.*} + limit))
+    end=$((${now%.*} + limit)) looks=1
     while now_used=$(used) && [ "$now_used" -gt "$1" ]; do
+        looks=$((looks + 1))
         read -r now _ < /proc/uptime
         [ "${now%.*}" -lt "$end" ] || fail "the space of the deleted snapshots is not back after $limit s:" \
             "$((full - now_used)) B came back, at least $((full - $1)) B should; give a longer limit"
         [ "$free" = wait ] || "${kind}_flush"
         sleep 0.01
     done
+    echo "looks $looks"
 }
 
 measure() {
