@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import NormalDist
+from typing import get_args
 
 import pytest
+from mountlab.core.state import Profile
 from mountlab.filesystems.profiles import DEVELOPER, MAIL, MEDIA, PROFILES, AgeingProfile, ageing_argv
 
 EVERY = pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
@@ -51,3 +53,7 @@ def test_the_command_has_all_that_makes_the_files() -> None:
     assert argv[3:8] == ("age.sh", "/mnt/aged", "0.8", "10", "7")
     assert argv[8].startswith("900:2048:2353 2048:4096:2564 ")
     assert argv[9:] == ("0.0:0.0", "500:1")
+
+
+def test_there_is_a_profile_for_each_name_that_a_sweep_can_give() -> None:
+    assert tuple(PROFILES) == get_args(Profile) == tuple(profile.name for profile in PROFILES.values())

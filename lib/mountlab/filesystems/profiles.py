@@ -13,6 +13,7 @@ from statistics import NormalDist
 from types import MappingProxyType
 
 from mountlab.core.shell import script_argv
+from mountlab.core.state import Profile
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class SizeClass:
 class AgeingProfile:
     """Files of one kind of user, with the publications that the figures come from."""
 
-    name: str
+    name: Profile
     source: str
     sizes: tuple[SizeClass, ...]
     young_share: float
@@ -125,5 +126,5 @@ MEDIA = AgeingProfile(
     depth=3,
 )
 
-PROFILES: Mapping[str, AgeingProfile] = MappingProxyType({each.name: each for each in (DEVELOPER, MAIL, MEDIA)})
+PROFILES: Mapping[Profile, AgeingProfile] = MappingProxyType({each.name: each for each in (DEVELOPER, MAIL, MEDIA)})
 """By the name that a state of a sweep gives."""

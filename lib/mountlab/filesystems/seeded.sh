@@ -24,9 +24,8 @@ flush() { sync -f . 2>/dev/null || sync; }
 usage() {
     flush
     # shellcheck disable=SC2046 # to be split into words
-    set -- $(df -P -k . | tail -n 1)
-    while [ $# -gt 6 ]; do shift; done # a source with spaces
-    used=$3 free=$4
+    set -- $(df -P -k . | sed -n 's/^.* \([0-9][0-9]*\)  *\([0-9][0-9]*\)  *[0-9][0-9]*% .*$/\1 \2/p')
+    used=${1:-0} free=${2:-0}
 }
 
 # All numbers are whole and below 2^53, so that every awk computes the same.

@@ -20,7 +20,7 @@ case $(stat -f -c %t "$directory" 2>/dev/null) in
     ;;
 *) refuse "snapshots can be made on btrfs only, and $directory is on another file system" ;;
 esac
-enter_empty "$directory" awk dd df sha256sum stat sync tr $needs
+enter_empty "$directory" awk dd df find sed sha256sum stat sync tr $needs
 usage
 capacity=$(((used + free) * 1024))
 $make_volume live >&2 || fail "the volume could not be made"

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mountlab.core.units import MIB
-from mountlab.filesystems.profiles import PROFILES, ageing_argv
+from mountlab.filesystems.profiles import PROFILES, AgeingProfile, ageing_argv
 
 from mountlab_dev.bench.table import Row, timed
 
@@ -22,22 +22,22 @@ def rows(repeats: int, scratch: Path) -> Iterator[Row]:
         yield Row("ageing in times of dd", [], "times", why_not="file systems are mounted by root only")
         return
     for kind in ("tmpfs", "ext4"):
-        for profile in PROFILES:
-            runs = [_once(kind, profile, scratch / f"{kind}-{profile}-{number}") for number in range(repeats)]
-            title = f"{kind} of {SIZE // MIB} MiB, profile {profile}"
+        for profile in PROFILES.values():
+            runs = [_once(kind, profile, scratch / f"{kind}-{profile.name}-{number}") for number in range(repeats)]
+            title = f"{kind} of {SIZE // MIB} MiB, profile {profile.name}"
             ratios = [aged_s / dd_s for aged_s, dd_s, _, _ in runs]
             yield Row(f"fill {FILL} and write {CHURN:g} capacities, {title}, in times of dd", ratios, "times")
             yield Row(f"bytes written per second, {title}", [written / aged_s for aged_s, _, written, _ in runs], "B")
             yield Row(f"files created per second, {title}", [files / aged_s for aged_s, _, _, files in runs], "count")
 
 
-def _once(kind: str, profile: str, scratch: Path) -> tuple[float, float, int, int]:
+def _once(kind: str, profile: AgeingProfile, scratch: Path) -> tuple[float, float, int, int]:
     """Return seconds of ageing and of dd, each on a fresh file system, with the bytes written and files created."""
     printed = ""
 
     def age() -> None:
         nonlocal printed
-        argv = ageing_argv(str(directory), fill=FILL, churn=CHURN, profile=PROFILES[profile], seed=7)
+        argv = ageing_argv(str(directory), fill=FILL, churn=CHURN, profile=profile, seed=7)
         printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
     with _mounted(kind, scratch / "aged") as directory:
