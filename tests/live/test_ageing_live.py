@@ -151,19 +151,19 @@ def test_sizes_follow_the_profile(memory: Callable[..., Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "ratio"),
+    ("rule", "churn", "ratio"),
     [
-        pytest.param((0.0, 0.0), 2.54, id="any"),  # exponential ages: ln(1 - 0.8275) / ln(1 - 0.5)
-        pytest.param((DEVELOPER.young_share, DEVELOPER.young_weight), 3.7, id="young"),
+        pytest.param((0.0, 0.0), 4, 2.54, id="any"),  # exponential ages: ln(1 - 0.8275) / ln(1 - 0.5)
+        pytest.param((DEVELOPER.young_share, DEVELOPER.young_weight), 12, 3.7, id="young"),
     ],
 )
 def test_ages_of_files_follow_the_rule_of_deletion(
-    rule: tuple[float, float], ratio: float, memory: Callable[..., Path]
+    rule: tuple[float, float], churn: int, ratio: float, memory: Callable[..., Path]
 ) -> None:
     """The ratio of the age that 83 % of the files have not reached to the median, which the sources tabulate."""
     profile = replace(SMALL, young_share=rule[0], young_weight=rule[1])
     directory = memory("size=12m")
-    figures(age(directory, churn=10, profile=profile))
+    figures(age(directory, churn=churn, profile=profile))
     numbers = [int(path.name) for path in directory.rglob("*") if path.is_file()]
     ages = sorted(max(numbers) - number for number in numbers)
     assert ages[int(0.8275 * len(ages))] / ages[len(ages) // 2] == pytest.approx(ratio, rel=0.15)
