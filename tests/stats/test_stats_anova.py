@@ -223,6 +223,36 @@ def test_the_interval_is_the_published_one() -> None:
     assert chance(4.0, 4, 50, sizes[1]) == pytest.approx(0.025, abs=0.003)
 
 
+def test_states_are_tested_against_the_turns_that_each_state_has() -> None:
+    """By hand: the means of the turns, two file systems in two states in each of six blocks, are a two-way table in
+    blocks; what is left of it is the error of file systems, of states, and of their interaction."""
+    levels = crossed(block=6, filesystem=2, state=2, bs=3)
+    rng = np.random.default_rng(11)
+    values = rng.normal(0, 0.1, (6, 2, 2))[..., None] + rng.normal(0, 0.02, (6, 2, 2, 3)) + [0.0, 0.3, 0.5]
+    turns = values.mean(axis=3)
+    effect = {
+        "filesystem": turns.mean(axis=(0, 2)) - turns.mean(),
+        "state": turns.mean(axis=(0, 1)) - turns.mean(),
+    }
+    both = turns.mean(axis=0) - effect["filesystem"][:, None] - effect["state"] - turns.mean()
+    left = turns - turns.mean(axis=0) - turns.mean(axis=(1, 2), keepdims=True) + turns.mean()
+    error = 3 * (left**2).sum() / 15
+    table = by_effect(values.ravel(), levels)
+    assert table.loc["turn of a file system", "df"] == 15
+    for name, squares in (*((name, 36 / 2 * (own**2).sum()) for name, own in effect.items()),):
+        assert table.loc[name, "sum_sq"] == pytest.approx(2 * squares)
+        assert table.loc[name, "f"] == pytest.approx(2 * squares / error)
+    assert table.loc["filesystem x state", "f"] == pytest.approx(18 * (both**2).sum() / error)
+    assert table.loc["bs", "error_df"] == table.loc["residual", "df"], "what is inside of turns has the residual"
+
+
+def test_a_single_file_system_has_a_turn_in_each_state() -> None:
+    table = by_effect(noise(levels := crossed(block=5, state=2, bs=2), 12), levels)
+    turns = table.loc["turn of a file system"]
+    assert turns["df"] == 4
+    assert table.loc["state", "f"] == pytest.approx(table.loc["state", "sum_sq"] / (turns["sum_sq"] / 4))
+
+
 @pytest.mark.long
 def test_identical_file_systems_are_found_to_differ_in_5_percent_of_runs_though_turns_differ() -> None:
     """Taking the residual for the error of file systems would raise the alarm in most runs."""

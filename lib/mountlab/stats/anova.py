@@ -6,19 +6,21 @@ With nothing missing they are those of the textbook, and add up.
 
 Split plot (Yates 1935; Montgomery, Design and Analysis of Experiments, section 14.4): within a block a file system is
 made once and then runs all of its cells (its turn), so whatever was peculiar about that turn is the same in all of
-them. Blocks B and turns T are random, the swept options and the file system are fixed. With nothing missing, c cells in
-a turn, a file systems and b blocks the expected mean squares are
+them. A file system that is measured in several states has a turn in each. Blocks B and turns T are random, the swept
+options and the file system are fixed. With nothing missing, c cells in a turn, a file systems and b blocks the expected
+mean squares are
 
     blocks        V(e) + c V(T) + a c V(B)
-    file systems  V(e) + c V(T) + (what they do)
+    file systems  V(e) + c V(T) + (what they do), as states and their interaction with file systems
     turns         V(e) + c V(T)
     all others    V(e) + (what they do)
     residual      V(e)
 
-So blocks and file systems are tested against turns, everything else against the residual. Where trials are missing the
-factors of V(T) and V(B) are traces, tr(Z' Q Z) / df for the projection Q of an effect and the indicators Z of the turns
-or blocks (Henderson's method 3: Searle, Casella & McCulloch, Variance Components, 1992, section 5.5); the error of an
-effect is then the mixture of the two mean squares that has its factor of V(T), with Satterthwaite's degrees of freedom.
+So blocks, file systems and states are tested against turns, everything else against the residual. Where trials are
+missing the factors of V(T) and V(B) are traces, tr(Z' Q Z) / df for the projection Q of an effect and the indicators Z
+of the turns or blocks (Henderson's method 3: Searle, Casella & McCulloch, Variance Components, 1992, section 5.5); the
+error of an effect is then the mixture of the two mean squares that has its factor of V(T), with Satterthwaite's degrees
+of freedom.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from itertools import combinations
 import numpy as np
 import scipy
 
+from mountlab.core.conditions import STATE
 from mountlab.core.frames import pd
 from mountlab.core.units import check_level
 from mountlab.stats.estimates import LOWEST, Floats
@@ -39,7 +42,8 @@ from mountlab.stats.estimates import LOWEST, Floats
 BLOCK, FILESYSTEM, RESIDUAL = "block", "filesystem", "residual"
 COLUMNS = ("effect", "df", "sum_sq", "error_df", "f", "p", "share", "low", "high")
 Term = frozenset[str]
-TURN: Term = frozenset({BLOCK, FILESYSTEM})
+OF_TURNS = (FILESYSTEM, STATE)
+"""The factors that are hard to change: a turn has one level of each."""
 BLOCKS: Term = frozenset({BLOCK})
 _ROUNDING = 1e-26
 """Squares of residuals below this share of all squares are nothing but rounding."""
@@ -90,12 +94,17 @@ class _Split:
     @property
     def turns(self) -> _Effect | None:
         """Where they can be known."""
-        return self.effects.get(TURN)
+        return self.effects.get(self.turn)
+
+    @property
+    def turn(self) -> Term:
+        """The term of the turns; empty where there is none."""
+        return next(filter(_is_turn, self.effects), frozenset())
 
     def weight(self, term: Term) -> float:
         """Return how much of the error of an effect is the mean square of the turns; the rest is that of the
         residual."""
-        if self.turns is None or term == TURN:
+        if self.turns is None or _is_turn(term):
             return 0.0
         weight = self.effects[term].turn_factor / self.turns.turn_factor
         return 1.0 if abs(weight - 1) < _NONE else weight
@@ -138,16 +147,16 @@ def variance_table(values: Floats, levels: Mapping[str, Sequence[object]], *, le
     """Return the analysis of variance of `values` over factors: `levels` holds, for each factor, the level of each
     value.
 
-    A factor named 'block' has no interactions but with 'filesystem' (the turns). One row an effect ('filesystem x bs'
-    for an interaction), then the residual, which holds the interactions of three and more. `f` and `p` against the
-    error with `error_df` degrees of freedom (see the module). `share`: the part of one effect in the sum of all. Of
-    blocks, turns and the residual that part is their variance, of a fixed effect (SS - df * MS of its error) / n, which
-    without blocks and turns is omega squared; none is below 0. `low` and `high`: generalised confidence intervals
-    (Weerahandi 1993; Hannig, Iyer & Patterson 2006), the shares of pivots of all parts together: mean squares over
-    chi-squares, and noncentralities at which the sum of squares has a uniform chance. They are evenly spread and always
-    the same. Where cells are missing effects overlap; where they overlap so far that shares would be more than one
-    whole, and where all is constant, there are none (NaN). The frame is empty where no degree of freedom is left for
-    the residual.
+    A factor named 'block' has no interactions but with 'filesystem' and 'state' (the turns). One row an effect
+    ('filesystem x bs' for an interaction), then the residual, which holds the interactions of three and more. `f` and
+    `p` against the error with `error_df` degrees of freedom (see the module). `share`: the part of one effect in the
+    sum of all. Of blocks, turns and the residual that part is their variance, of a fixed effect (SS - df * MS of its
+    error) / n, which without blocks and turns is omega squared; none is below 0. `low` and `high`: generalised
+    confidence intervals (Weerahandi 1993; Hannig, Iyer & Patterson 2006), the shares of pivots of all parts together:
+    mean squares over chi-squares, and noncentralities at which the sum of squares has a uniform chance. They are evenly
+    spread and always the same. Where cells are missing effects overlap; where they overlap so far that shares would be
+    more than one whole, and where all is constant, there are none (NaN). The frame is empty where no degree of freedom
+    is left for the residual.
     Raises ValueError for values that are not finite, ParameterError for a level out of range.
     """
     check_level(level, where="level", least=LOWEST)
@@ -172,8 +181,13 @@ def _terms(factors: Sequence[str]) -> list[Term]:
     swept = [name for name in factors if name != BLOCK]
     terms = [frozenset({name}) for name in swept] + [frozenset(pair) for pair in combinations(swept, 2)]
     blocks = [BLOCKS] if BLOCK in factors else []
-    turns = [TURN] if blocks and FILESYSTEM in swept and len(swept) > 1 else []
+    whole = [name for name in OF_TURNS if name in swept]
+    turns = [frozenset({BLOCK, *whole})] if blocks and whole and len(swept) > len(whole) else []
     return [*terms, *blocks, *turns]
+
+
+def _is_turn(term: Term) -> bool:
+    return BLOCK in term and len(term) > 1
 
 
 def _fit(values: Floats, codes: Mapping[str, np.ndarray], terms: Iterable[Term], traced: Iterable[Term] = ()) -> _Fit:
@@ -205,17 +219,19 @@ def _indicators(codes: Mapping[str, np.ndarray], term: Term) -> Floats:
 
 def _effects(values: Floats, codes: Mapping[str, np.ndarray], terms: Sequence[Term]) -> dict[Term, _Effect]:
     """Return each term beside all terms that do not contain it."""
-    found = {}
+    found, random = {}, [*filter(_is_turn, terms), BLOCKS]
     for term in terms:
         beside = [other for other in terms if not term <= other]
-        without = _fit(values, codes, beside, (TURN, BLOCKS, term))
-        with_it = _fit(values, codes, [*beside, term], (TURN, BLOCKS))
+        without = _fit(values, codes, beside, (*random, term))
+        with_it = _fit(values, codes, [*beside, term], random)
         df = without.df - with_it.df
-        turns, blocks = (
-            _factor(without.traces.get(each, 0) - with_it.traces.get(each, 0), df) for each in (TURN, BLOCKS)
-        )
+        factors = {
+            _is_turn(each): _factor(without.traces.get(each, 0) - with_it.traces.get(each, 0), df) for each in random
+        }
         n = _factor(without.traces[term] * _indicators(codes, term).shape[1], df)
-        found[term] = _Effect(max(without.squares - with_it.squares, 0.0), df, turns, blocks, n)
+        found[term] = _Effect(
+            max(without.squares - with_it.squares, 0.0), df, factors.get(True, 0.0), factors[False], n
+        )
     return found
 
 
@@ -240,7 +256,7 @@ def _table(split: _Split, level: float) -> pd.DataFrame:
 
 def _name(term: Term) -> str:
     """'filesystem x bs'; the file system first, as people say it."""
-    if term == TURN:
+    if _is_turn(term):
         return "turn of a file system"
     return " x ".join(sorted(term, key=lambda name: (name != FILESYSTEM, name)))
 
@@ -261,7 +277,7 @@ def _shares(split: _Split) -> dict[Term, float]:
     rest = split.residual.mean
     explained_by_each = sum(max(each.squares - each.df * rest, 0.0) for each in split.effects.values())
     fixed = {term: each.df * max(each.mean - split.error(term)[0], 0.0) / each.n for term, each in _fixed(split)}
-    random = {term: np.array(split.effects[term].mean) for term in (TURN, BLOCKS) if term in split.effects}
+    random = {term: np.array(split.effects[term].mean) for term in (split.turn, BLOCKS) if term in split.effects}
     variances = _random(split, np.array(rest), random)
     parts = {**{term: max(float(each), 0.0) for term, each in variances.items()}, **fixed}
     whole = sum(parts.values())
@@ -271,15 +287,15 @@ def _shares(split: _Split) -> dict[Term, float]:
 
 
 def _fixed(split: _Split) -> list[tuple[Term, _Effect]]:
-    return [(term, each) for term, each in split.effects.items() if term not in (TURN, BLOCKS)]
+    return [(term, each) for term, each in split.effects.items() if BLOCK not in term]
 
 
 def _random(split: _Split, rest: Floats, means: Mapping[Term, Floats]) -> dict[Term, Floats]:
     """Return the variances of the residual, the turns and the blocks that have these mean squares; they may be below
     0."""
     found, turns = {frozenset[str](): rest}, np.zeros_like(rest)
-    if TURN in means:
-        found[TURN] = turns = (means[TURN] - rest) / split.effects[TURN].turn_factor
+    if split.turn in means:
+        found[split.turn] = turns = (means[split.turn] - rest) / split.effects[split.turn].turn_factor
     if BLOCKS in means:
         blocks = split.effects[BLOCKS]
         found[BLOCKS] = (means[BLOCKS] - rest - blocks.turn_factor * turns) / blocks.block_factor
@@ -292,13 +308,13 @@ def _bounds(split: _Split, level: float) -> dict[Term, tuple[float, float]]:
     rest = split.residual.squares / scipy.special.chdtri(split.residual.df, next(chances))
     means = {
         term: split.effects[term].squares / scipy.special.chdtri(split.effects[term].df, next(chances))
-        for term in (TURN, BLOCKS)
+        for term in (split.turn, BLOCKS)
         if term in split.effects
     }
     parts = _random(split, rest, means)
     about = dict(parts)  # what each adds to the whole of the others: not cut at 0, or the others would look large
     for term, effect in _fixed(split):
-        error = np.maximum(rest + split.weight(term) * (means.get(TURN, rest) - rest), np.finfo(float).tiny)
+        error = np.maximum(rest + split.weight(term) * (means.get(split.turn, rest) - rest), np.finfo(float).tiny)
         ratio, scale = effect.squares / error, error / effect.n
         noncentrality = _noncentrality(ratio, effect.df, next(chances))
         parts[term] = noncentrality * scale
