@@ -51,7 +51,7 @@ def run(machine: Machine, planned: PlannedTrial) -> Outcome:
     outcome = machine.outcome(planned, script_of(machine, planned))
     assert left(machine) == []
     assert processes_of(machine) == []
-    assert not list(Path(CGROUPS).glob(f"*/mountlab-r1.{planned.trial_id}.*"))
+    assert not list(Path(CGROUPS).glob(f"*/mountlab-r1.{planned.trial_id}.1.*"))
     return outcome
 
 
@@ -171,7 +171,7 @@ def test_a_trial_that_is_killed_leaves_nothing_of_its_neighbours(machine: Machin
     machine.run((*argv, "collect"))
     assert processes_of(machine) == []
     assert left(machine) == []
-    assert not list(Path(CGROUPS).glob("*/mountlab-r1.*"))
+    assert not list(Path(CGROUPS).glob("*/mountlab-r1.t0001.1.*"))
 
 
 @pytest.mark.requires_program("shellcheck")
@@ -182,3 +182,18 @@ def test_shellcheck_finds_nothing_in_its_script(machine: Machine, tmp_path: Path
         [program("shellcheck"), "-s", "sh", "-S", "warning", str(file)], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"io_max_read": "1MiB"}, "io_max_read cannot be limited: there is no block device below its file system"),
+        ({"io_weight": 50}, "io_weight cannot be limited: there is no block device below its file system"),
+    ],
+)
+def test_a_limit_that_cannot_be_set_is_an_error_before_anything_is_measured(
+    machine: Machine, limits: dict[str, Any], why: str
+) -> None:
+    outcome = run(machine, trial_beside(machine, {**STREAM, "limits": limits}))
+    assert (outcome.status, outcome.reason) == ("invalid", f"neighbour n did not run: {why}")
+    assert "exit_status" not in outcome.files

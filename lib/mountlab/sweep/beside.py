@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from mountlab.checks import asks_direct
 from mountlab.core.model import FILES, Filesystem, Neighbour, Scalar, Sweep, Workload
 from mountlab.core.options import Option
 from mountlab.core.seeds import derived
@@ -68,25 +69,29 @@ def beside_head(neighbours: Iterable[PlannedNeighbour]) -> str:
         return "beside=''"
     cases = (
         f"{number}) name={shlex.quote(planned.name)} place={shlex.quote(planned.directory)} "
-        f"notes={shlex.quote(planned.output)} ;;"
+        f"notes={shlex.quote(planned.output)} limits={'yes' if planned.neighbour.limits else chr(39) * 2} "
+        f"direct_io={'yes' if asks_direct(planned.neighbour.workload) else chr(39) * 2} ;;"
         for number, planned in numbered
     )
     return "\n".join(
         [
             f"beside={shlex.quote(' '.join(str(number) for number, _ in numbered))}",
-            "watcher='' beside_began='' beside_group='' beside_list=''",
+            "watcher='' beside_began=''",
             f"beside_tries={20 * START_S}",
             f"neighbour() {{ case $1 in {' '.join(cases)} esac; }}",
-            *(line for number, planned in numbered for line in _functions(number, planned.command)),
+            *(line for number, planned in numbered for line in _functions(number, planned)),
         ]
     )
 
 
-def _functions(number: int, command: Command) -> tuple[str, str]:
+def _functions(number: int, planned: PlannedNeighbour) -> tuple[str, ...]:
+    command, limits = planned.command, planned.neighbour.limits
     write = ("sh", "-c", 'printf %s "$1" >"$2"', "write")
     lay_out = [*((*write, text, path) for path, text in command.files.items()), *command.prepare]
+    limited = " && ".join(f"limit {name} {value}" for name, value in limits.items())
     return (
         f"lay_out_{number}() {{ {' && '.join(map(shlex.join, lay_out)) or ':'}; }}",
+        f"limits_{number}() {{ {limited or ':'}; }}",
         f"run_{number}() {{ exec timeout -k 5 {command.timeout_s:g} {shlex.join(command.argv)}; }}",
     )
 

@@ -1,6 +1,6 @@
 # The neighbours of a trial: programs that run beside the measured one, each in a cgroup of its own where the trial has one.
 # Functions only, for trial.sh. Its head has beside, their numbers; `neighbour N`, which sets name, place (its directory, on
-# the file system) and notes (the directory of its output); lay_out_N and run_N.
+# the file system), notes (the directory of its output), limits and direct_io ('' or yes); limits_N, lay_out_N and run_N.
 # Into $out/neighbours goes one line for each event, with its time in /proc/uptime:
 #     NAME begun | moves | ended STATUS | gave-up
 #     NAME look | from | to READ_CALLS WRITE_CALLS READ WRITTEN CALLS USER_TICKS ALL_TICKS RUNNING STOPPED
@@ -15,11 +15,11 @@ tell() {
     printf '%s %s %s%s\n' "$whose" "$what" "$up" "${1:+ $*}" >> "$out/neighbours" || lacking neighbours
 }
 
-# Sets name, place, notes, group (its cgroup, '' for none) and list (the file with its threads).
+# Sets name, place, notes, group (its cgroup, '' for none), list (the file with its threads), enter (the files by which
+# a process comes into it) and more (cgroups of v1 that limit it).
 of_neighbour() {
     neighbour "$1"
-    group='' list=''
-    [ -z "$beside_group" ] || group=${beside_group%".$$"}.$1.$$ list=${beside_group%".$$"}.$1.$$/$beside_list
+    eval "group=\${group_$1:-} list=\${list_$1:-} enter=\${enter_$1:-} more=\${more_$1:-}"
 }
 
 its_processes() {
@@ -69,11 +69,15 @@ look_at_neighbours() {
     for number in $beside; do look_at "$number" "$1"; done
 }
 
+# Whether neighbours go on: until the file is removed, or the trial's shell is gone. A signal can be lost in a process that
+# has just begun.
+going_on() { [ -e "$out.beside/on" ] && kill -0 $$ 2>/dev/null; }
+
 # Every second. Whether they run all the time does not hang on this: an end is seen at once.
 watch_neighbours() {
     napping=''
     trap '[ -z "$napping" ] || kill "$napping"; exit' TERM
-    while kill -0 $$; do
+    while going_on; do
         sleep 1 &
         napping=$!
         wait "$napping"
@@ -99,10 +103,10 @@ open_state() {
 # Wait until its first bytes have moved: processes that hold its files have moved a page since they were first seen; or,
 # where none keeps a file open, one of its files is new.
 prove() {
-    trap exit TERM
     place=$(readlink -f "$place")
     before='' first=0
-    while kill -0 $$ 2>/dev/null; do
+    while true; do
+        { [ -e "$notes/running" ] && going_on; } || return
         open_state
         if [ -z "$holders" ]; then
             if changed_files; then break; fi
@@ -116,7 +120,7 @@ prove() {
 
 # In a process of its own, which becomes the program.
 enter_and_run() {
-    [ -z "$list" ] || echo 0 > "$list" || exit 125
+    for each in $enter; do echo 0 > "$each" || exit 125; done
     export MOUNTLAB_TRIAL="$notes/."
     cd "$place" || exit 125
     "run_$1"
@@ -125,19 +129,19 @@ enter_and_run() {
 # Run neighbour $1, and again at once where it ends before we say so. Three in a row that moved nothing are enough.
 supervise() {
     of_neighbour "$1"
-    stop='' idle=0
-    trap 'stop=yes' TERM
-    while [ -z "$stop" ] && kill -0 $$ 2>/dev/null; do
+    idle=0
+    while going_on; do
         rm -f "$notes/moves"
         true > "$notes/begun"
+        true > "$notes/running"
         tell "$name" begun
         began_at=$up
         prove &
         prover=$!
         status=$({ { (enter_and_run "$1") 2>&1 3>&- < /dev/null; echo $? >&3; } | tail -c 2000 > "$notes/said" 3>&-; } 3>&1)
-        kill "$prover" 2>/dev/null
+        rm -f "$notes/running"
         wait "$prover"
-        [ -z "$stop" ] || break
+        going_on || return
         # Too short to be seen while it ran.
         if [ ! -e "$notes/moves" ] && { [ "$status" = 0 ] || changed_files; }; then
             printf '%s moves %s\n' "$name" "$began_at" >> "$out/neighbours"
@@ -165,28 +169,127 @@ lay_out_neighbours() {
     done
 }
 
-# A cgroup without controllers, as that of the tool.
+# Beside the tool's cgroup, and like it without controllers. One with limits has a cgroup with controllers: of v2 below
+# the root, which may have processes as well; of v1 one more in the hierarchy of each controller.
 make_group() {
-    [ -n "$group" ] || return 0
-    mkdir "$group" || return
-    [ "$beside_list" != cgroup.threads ] || { echo threaded > "$group/cgroup.type"; }
+    run=${out%/*}
+    own_name=mountlab-${run##*/}.${out##*/}.$1.$$
+    why='' asked=''
+    if [ -n "$limits" ] && [ -r "$cgroups/cgroup.controllers" ]; then
+        group=$cgroups/$own_name list=$group/cgroup.threads enter=$group/cgroup.procs
+        mkdir "$group"
+    elif [ -n "$cgroup" ]; then
+        group=${cgroup%/*}/$own_name list=$group/${members##*/} enter=$group/${members##*/}
+        mkdir "$group" && { [ "${members##*/}" != cgroup.threads ] || echo threaded > "$group/cgroup.type"; }
+    fi 2>/dev/null || { why='no cgroup can be made'; return 1; }
+    [ -z "$limits" ] || "limits_$1" || return
+    eval "group_$1=\$group list_$1=\$list enter_$1=\$enter more_$1=\$more"
+}
+
+# The number and the queue of the device below the file system.
+find_device() {
+    # shellcheck disable=SC2086 # words of mountinfo
+    set -- $mount_before
+    number=''
+    { read -r number < "/sys/class/block/${5##*/}/dev"; } 2>/dev/null
+    [ -n "$number" ] || { why='there is no block device below its file system'; return 1; }
+    queue=/sys/dev/block/$number/queue
+    [ -d "$queue" ] || queue=/sys/dev/block/$number/../queue
+}
+
+# Weights count for BFQ alone, or where iocost is on.
+has_weights() {
+    { read -r schedulers < "$queue/scheduler"; } 2>/dev/null
+    case $schedulers in *'[bfq]'*) return ;; esac
+    if grep -qs "^$number .*enable=1" "$cgroups/io.cost.qos"; then return; fi
+    why="the scheduler of its device has no weights ($schedulers): set bfq, or enable iocost"
+    return 1
+}
+
+# Writes that go through the page cache are somebody's only where the file system tells whose, by v2.
+counts_writes() {
+    [ -z "$direct_io" ] || return 0
+    why='buffered writes count for no cgroup'
+    [ -r "$cgroups/cgroup.controllers" ] || { why="$why of v1: give the neighbour direct: true"; return 1; }
+    case $fstype in ext2 | ext4 | btrfs | xfs | f2fs) ;; *) why="$why on $fstype"; return 1 ;; esac
+    [ -e "$group/memory.max" ] || { why="$why without the memory controller"; return 1; }
+}
+
+# $1: the controller of v1, whose cgroup for this neighbour is made and entered. Sets in_group.
+group_v1() {
+    path=''
+    while IFS=: read -r _ names its_path; do
+        case ,$names, in *,"$1",*) path=$its_path ;; esac
+    done < /proc/self/cgroup
+    in_group=$cgroups/$1${path%/}/$own_name
+    [ -d "$in_group" ] || mkdir "$in_group" 2>/dev/null || { why="the box has no controller $1"; return 1; }
+    case " $more " in *" $in_group "*) ;; *) more="$more $in_group" enter="$enter $in_group/tasks" ;; esac
+}
+
+# $1: limit; $2: value. What the kernel makes of it is kept; why it cannot be is in `why`.
+limit() {
+    text=$2 why='' asked=$1
+    case $1 in io_*) find_device || return ;; esac
+    case $1 in io_weight) has_weights || return ;; esac
+    case $1 in io_weight | io_max_write*) counts_writes || return ;; esac
+    if [ -r "$cgroups/cgroup.controllers" ]; then file_v2 "$1"; else file_v1 "$1"; fi || return
+    if [ ! -e "$in_group/$file" ]; then
+        why="its cgroup has no $file: the controller ${1%%_*} is not on in $cgroups/cgroup.subtree_control"
+        return 1
+    fi
+    said=$( (echo "$text" > "$in_group/$file") 2>&1) || { why="$file does not take '$text': $said"; return 1; }
+    case $file in *device | io.max) now=$(grep "^$number " "$in_group/$file") ;; *) now=$(head -n 1 "$in_group/$file") ;; esac
+    [ -n "$now" ] || { why="$file holds nothing after '$text' was written"; return 1; }
+    tell "$name" limit "$1" "$file: $now"
+}
+
+file_v2() {
+    in_group=$group
+    case $1 in
+    io_weight) file=io.bfq.weight; [ -e "$group/$file" ] || file=io.weight ;;
+    io_max_read) file=io.max text="$number rbps=$text" ;;
+    io_max_write) file=io.max text="$number wbps=$text" ;;
+    io_max_read_iops) file=io.max text="$number riops=$text" ;;
+    io_max_write_iops) file=io.max text="$number wiops=$text" ;;
+    cpu_max) file=cpu.max text="$text 100000" ;;
+    *) file=${1%%_*}.${1#*_} ;;
+    esac
+}
+
+file_v1() {
+    case $1 in
+    io_weight) file=blkio.bfq.weight ;;
+    io_max_read) file=blkio.throttle.read_bps_device text="$number $text" ;;
+    io_max_write) file=blkio.throttle.write_bps_device text="$number $text" ;;
+    io_max_read_iops) file=blkio.throttle.read_iops_device text="$number $text" ;;
+    io_max_write_iops) file=blkio.throttle.write_iops_device text="$number $text" ;;
+    cpu_weight) file=cpu.shares text=$((text * 1024 / 100)) ;;
+    cpu_max) file=cpu.cfs_quota_us ;;
+    memory_max) file=memory.limit_in_bytes ;;
+    *) why='cgroup v1 has nothing like it'; return 1 ;;
+    esac
+    controller=${file%%.*}
+    group_v1 "$controller"
 }
 
 begin_neighbours() {
     beside_began=yes
-    beside_list=${members##*/} beside_group=$cgroup
-    for number in $beside; do
-        of_neighbour "$number"
-        if ! said=$(make_group 2>&1); then
-            put neighbour_failed "$name: it has no cgroup: $said"
+    true > "$out.beside/on"
+    for each_one in $beside; do
+        of_neighbour "$each_one"
+        if ! make_group "$each_one"; then
+            for each in $group $more; do rmdir "$each"; done 2>/dev/null
+            put neighbour_failed "$name: ${asked:+$asked cannot be limited: }$why"
             break
         fi
-        supervise "$number" 3>&- &
-        eval "supervisor_$number=$!"
+        supervise "$each_one" 3>&- &
+        eval "supervisor_$each_one=$!"
     done
-    watch_neighbours 3>&- &
-    watcher=$!
-    [ -e "$out/neighbour_failed" ] || await_neighbours
+    if [ ! -e "$out/neighbour_failed" ]; then
+        watch_neighbours 3>&- &
+        watcher=$!
+        await_neighbours
+    fi
     if [ -e "$out/neighbour_failed" ]; then
         end_neighbours
         trouble
@@ -211,11 +314,8 @@ await_neighbours() {
 
 # End them and all that they have started. They get a second to end by themselves: some remove what they have in memory.
 end_neighbours() {
+    rm -f "$out.beside/on"
     [ -z "$watcher" ] || kill "$watcher" 2>/dev/null
-    for number in $beside; do
-        eval "supervisor=\${supervisor_$number:-}"
-        [ -z "$supervisor" ] || kill "$supervisor" 2>/dev/null
-    done
     for signal in TERM KILL KILL; do
         tries=10
         while [ "$tries" -gt 0 ]; do
@@ -239,7 +339,7 @@ end_neighbours() {
         of_neighbour "$number"
         eval "supervisor=\${supervisor_$number:-}"
         [ -z "$supervisor" ] || wait "$supervisor"
-        [ ! -d "${group:-/no}" ] || rmdir "$group"
+        for each in $group $more; do rmdir "$each"; done
     done 2>/dev/null
     [ -z "$watcher" ] || wait "$watcher"
     watcher='' beside_began=''

@@ -9,18 +9,34 @@ from mountlab.core.conditions import ALONE, BESIDE, TOGETHER
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Neighbour, NeighbourPlace, Scalar, Workload
 from mountlab.core.options import unknown_key
+from mountlab.core.units import parse_bytes, parse_percent
 from mountlab.sweep.workload_entry import DESIGN_KEYS, read_workloads
 from mountlab.tools import TOOLS
 
 WHERE, LIMITS = "where", "limits"
 _SAME, _PLACES = "same", ("filesystem", "client")
-LIMIT_RANGES: dict[str, tuple[int, int]] = {"io_weight": (1, 10_000), "cpu_weight": (1, 10_000)}
-"""Limit of a neighbour's cgroup that is a whole number, to its range (kernel: admin-guide/cgroup-v2.rst)."""
+_WEIGHT, _COUNT = (1, 10_000), (1, 10**9)
+LIMITS_KNOWN: dict[str, tuple[str, tuple[int, int]]] = {
+    "io_weight": ("number", _WEIGHT),
+    "io_max_read": ("size", _COUNT),
+    "io_max_write": ("size", _COUNT),
+    "io_max_read_iops": ("number", _COUNT),
+    "io_max_write_iops": ("number", _COUNT),
+    "cpu_weight": ("number", _WEIGHT),
+    "cpu_max": ("percent", (1, 100_000)),
+    "memory_high": ("size", _COUNT),
+    "memory_max": ("size", _COUNT),
+}
+"""Limit of a neighbour's cgroup to its kind, and of a number the range (kernel: admin-guide/cgroup-v2.rst)."""
+CPU_PERIOD_US = 100_000
+"""The period over which `cpu_max` is kept, in microseconds: the kernel's own."""
 
 NEIGHBOUR_KEYS: dict[str, str] = {
     WHERE: f"Where it runs: `{_SAME}`, the file system under test, which holds where nothing is said; "
     "`{filesystem: NAME}`, another one of the sweep; `{client: NAME}`, another box that sees the file system.",
-    LIMITS: f"Limits of its cgroup: {', '.join(f'`{name}`' for name in LIMIT_RANGES)}.",
+    LIMITS: "Limits of its cgroup (v2, or v1 where it has the like): `io_weight`, `cpu_weight` (1 to 10000; 100 is the "
+    "usual), `io_max_read`, `io_max_write` (bytes per second: 50MiB), `io_max_read_iops`, `io_max_write_iops`, "
+    "`cpu_max` (of one processor: 50%), `memory_high`, `memory_max`. One that the box cannot set is an error.",
 }
 """Keys of a neighbour beside those of its tool, and what they are for."""
 
@@ -82,15 +98,22 @@ def _place(raw: object, filesystems: Collection[str], where: str) -> NeighbourPl
 def _limits(raw: object, where: str) -> dict[str, Scalar]:
     if not isinstance(raw, dict):
         raise ParameterError("limits have names", where=where, got=repr(raw), allowed="{io_weight: 50}")
-    for key, value in raw.items():
-        if key not in LIMIT_RANGES:
-            raise unknown_key(key, [*LIMIT_RANGES], where=f"{where}.{key}", what="limit")
-        low, high = LIMIT_RANGES[key]
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise ParameterError(
-                "not a limit", where=f"{where}.{key}", got=repr(value), allowed=f"a whole number, {low} to {high}"
-            )
-    return dict(raw)
+    for key in raw:
+        if key not in LIMITS_KNOWN:
+            raise unknown_key(key, [*LIMITS_KNOWN], where=f"{where}.{key}", what="limit")
+    return {key: _limit(key, value, f"{where}.{key}") for key, value in raw.items()}
+
+
+def _limit(key: str, value: object, where: str) -> Scalar:
+    """Return a limit as the kernel takes it; of `cpu_max` the microseconds of each period."""
+    kind, (low, high) = LIMITS_KNOWN[key]
+    if kind == "size":
+        return parse_bytes(value, where=where)
+    if kind == "percent":
+        return max(1000, round(parse_percent(value, where=where) * CPU_PERIOD_US))
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+        return value
+    raise ParameterError("not a limit", where=where, got=repr(value), allowed=f"a whole number, {low} to {high}")
 
 
 def check_beside(workloads: Iterable[Workload], neighbours: Mapping[str, Neighbour], where: str) -> None:
