@@ -108,12 +108,14 @@ class MountSession:
     @contextmanager
     def made(self, mount: PlannedMount) -> Iterator[MountFiles]:
         """Make and mount a file system, record the output of its steps, and undo all of it at the end. A state is
-        restored from where `make_state` has kept it, or made again."""
+        restored from where `make_state` has kept it, or made again. Those of its neighbours come first."""
         planned = mount.made_state
         record = _Record({}, {}, [])
         if planned and planned.id in self._states:
             record.values[IDENTITY.strip("{}")] = self._states[planned.id].identity
         with ExitStack() as undo:
+            for other in mount.beside:
+                undo.enter_context(self.made(other))
             for step in mount.steps:
                 self._do(step, undo, record)
                 if planned and mount.makes_state_after(step):

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from mountlab.checks import asks_direct
+from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import FILES, Filesystem, Neighbour, Scalar, Sweep, Workload
 from mountlab.core.options import Option
 from mountlab.core.seeds import derived
@@ -47,6 +48,12 @@ class PlannedNeighbour:
 def neighbours_of(sweep: Sweep, workload: Workload) -> tuple[Neighbour, ...]:
     """Return what runs beside a workload."""
     return tuple(sweep.neighbours[name] for name in workload.beside)
+
+
+def run_workloads(sweep: Sweep) -> tuple[Workload, ...]:
+    """Return the workloads of a sweep, and those of the neighbours that run beside one."""
+    used = {name for workload in sweep.workloads for name in workload.beside}
+    return (*sweep.workloads, *(sweep.neighbours[name].workload for name in sorted(used)))
 
 
 def planned_neighbour(
@@ -96,12 +103,31 @@ def _functions(number: int, planned: PlannedNeighbour) -> tuple[str, ...]:
     )
 
 
-def neighbour_refusal(fs: Filesystem, neighbour: Neighbour) -> str | None:
-    """Return why a neighbour cannot run on a file system; None where it can."""
-    family = FAMILIES[fs.type]
-    if family.mounted_as(fs) == BLOCK_DEVICE:
+def place_of(sweep: Sweep, neighbour: Neighbour, fs: Filesystem) -> Filesystem:
+    """Return the file system on which a neighbour of trials on `fs` runs."""
+    name = neighbour.place.name
+    return next(other for other in (*sweep.filesystems, fs) if other.name == name) if name else fs
+
+
+def filesystems_beside(sweep: Sweep, fs: Filesystem, workloads: Iterable[Workload]) -> tuple[Filesystem, ...]:
+    """Return the other file systems that are mounted while these workloads run on `fs`, each once."""
+    places = (place_of(sweep, neighbour, fs) for workload in workloads for neighbour in neighbours_of(sweep, workload))
+    return tuple({other.name: other for other in places if other.name != fs.name}.values())
+
+
+def neighbour_refusal(fs: Filesystem, other: Filesystem, neighbour: Neighbour, facts: BoxFacts) -> str | None:
+    """Return why a neighbour on file system `other` cannot run beside trials on `fs`; None where it can."""
+    family = FAMILIES[other.type]
+    if family.mounted_as(other) == BLOCK_DEVICE:
         return f"neighbour {neighbour.name} needs files of its own: a block device without a file system has none"
-    return family.refuses(fs, neighbour.workload)
+    if other.name != fs.name and (shared := _devices(fs) & _devices(other)):
+        return f"neighbour {neighbour.name}: {fs.name} and {other.name} lie on one device, {min(shared)}"
+    return family.unavailable(other, facts) or family.refuses(other, neighbour.workload)
+
+
+def _devices(fs: Filesystem) -> set[str]:
+    backed = fs.over or fs
+    return {name for name in (backed.device, backed.journal_device) if name}
 
 
 def neighbour_text(neighbour: Neighbour) -> str:

@@ -131,6 +131,14 @@ class HandSweep:
                 allowed="a workload without capacity",
                 next_step="write a sweep file, and mountlab.run it",
             )
+        if entry.get("beside"):
+            raise ParameterError(
+                "neighbours do not run by hand",
+                where=f"{self.where}: workloads.beside",
+                got=str(entry["beside"])[:60],
+                allowed="a workload alone",
+                next_step="write a sweep file, and mountlab.run it",
+            )
         if entry.get("clients"):
             raise ParameterError(
                 "several clients cannot be driven by hand",

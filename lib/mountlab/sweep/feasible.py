@@ -19,6 +19,7 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep import traced
+from mountlab.sweep.beside import neighbours_of, place_of, run_workloads
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.sweep.planned_state import kept_bytes, made_states, makes_states, purged_devices
 from mountlab.tools import TOOLS
@@ -48,7 +49,7 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     """Return programs that the box must have for this sweep, each once."""
-    programs = [*TRIAL_PROGRAMS, *(p for w in sweep.workloads for p in TOOLS[w.tool].programs_for(w))]
+    programs = [*TRIAL_PROGRAMS, *(p for w in run_workloads(sweep) for p in TOOLS[w.tool].programs_for(w))]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     programs += TRACING_PROGRAMS if sweep.design.explain else ()
     programs += [p for fs in sweep.filesystems for p in kept.programs(fs, _states_of(fs, sweep))]
@@ -298,6 +299,9 @@ def _check_workloads(fs: Filesystem, sweep: Sweep, facts: BoxFacts, where: str) 
         if refusal(fs, workload) or not sweep.has_cell(cell_id(fs.name, workload.label)):
             continue
         needs = TOOLS[workload.tool].space_bytes(workload, target)
+        for neighbour in neighbours_of(sweep, workload):
+            if place_of(sweep, neighbour, fs).name == fs.name:
+                needs += TOOLS[neighbour.workload.tool].space_bytes(neighbour.workload)
         taken = sweep.states[workload.state].taken if workload.state in sweep.states else 0.0
         left, of_what = room and int(room * (1 - taken)), f"room in {where}"
         of_what += f" beside the {taken:.0%} that the state {workload.state} takes" if taken else ""

@@ -354,6 +354,7 @@ drop_neighbours() {
 remove_neighbours() {
     for number in $beside; do
         neighbour "$number"
-        rm -rf "${place%/*}" "${notes%/*}"
+        rm -rf "${place%/*}" 2>/dev/null || { remove_subvolumes "${place%/*}"; rm -rf "${place%/*}"; }
+        rm -rf "${notes%/*}"
     done
 }

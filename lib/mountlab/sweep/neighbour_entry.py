@@ -33,7 +33,7 @@ CPU_PERIOD_US = 100_000
 
 NEIGHBOUR_KEYS: dict[str, str] = {
     WHERE: f"Where it runs: `{_SAME}`, the file system under test, which holds where nothing is said; "
-    "`{filesystem: NAME}`, another one of the sweep; `{client: NAME}`, another box that sees the file system.",
+    "`{filesystem: NAME}`, another one of the sweep, which is mounted meanwhile.",
     LIMITS: "Limits of its cgroup (v2, or v1 where it has the like): `io_weight`, `cpu_weight` (1 to 10000; 100 is the "
     "usual), `io_max_read`, `io_max_write` (bytes per second: 50MiB), `io_max_read_iops`, `io_max_write_iops`, "
     "`cpu_max` (of one processor: 50%), `memory_high`, `memory_max`. One that the box cannot set is an error.",
@@ -85,13 +85,20 @@ def _place(raw: object, filesystems: Collection[str], where: str) -> NeighbourPl
         ((kind, name),) = raw.items()
         if kind == "filesystem" and name not in filesystems:
             raise unknown_key(name, [*filesystems], where=f"{where}.{kind}", what="file system")
-        if isinstance(name, str):
-            return NeighbourPlace(kind, name)
+        if kind == "client":
+            raise ParameterError(
+                "a neighbour on a client is not supported",
+                where=where,
+                got=repr(raw),
+                allowed=f"{_SAME} or {{filesystem: NAME}}",
+                next_step="start the load on that box by hand, and state it in the question of the sweep",
+            )
+        return NeighbourPlace("filesystem", name)
     raise ParameterError(
         "not a place for a neighbour",
         where=where,
         got=repr(raw),
-        allowed=f"{_SAME}, {{filesystem: NAME}} or {{client: NAME}}",
+        allowed=f"{_SAME} or {{filesystem: NAME}}",
     )
 
 

@@ -36,6 +36,8 @@ class PlannedMount:
     """How that state is made, where files make it."""
     expected_s: float = MOUNT_S
     """A guess at how long it takes to make or restore, mount and unmount."""
+    beside: tuple[PlannedMount, ...] = ()
+    """Other file systems, on which neighbours of its trials run: made before it, and undone after it."""
 
     def makes_state_after(self, step: Step) -> bool:
         """Return whether the state is made again in this mount, right after `step`."""
@@ -217,13 +219,16 @@ class Plan:
 
 def _expected_s(mount_groups: Sequence[PlannedMountGroup], mounts: tuple[PlannedMount, ...]) -> float:
     """Return a guess at how long these take, and the making of further mounts."""
-    all_mounts = (*mounts, *(group.mount for group in mount_groups if group.mount))
+    made = (*mounts, *(group.mount for group in mount_groups if group.mount))
+    all_mounts = (*made, *(other for mount in made for other in mount.beside))
     trials = [trial for group in mount_groups for trial in group.trials if not trial.skip_reason]
     mounts_s = sum(mount.expected_s for mount in all_mounts if not mount.skip_reason)
     return mounts_s + sum(trial.expected_s for trial in trials)
 
 
 def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
+    if mount and not mount.skip_reason:
+        yield from (argv for other in mount.beside for argv in _do(other))
     for step in mount.steps if mount and not mount.skip_reason else ():
         yield step.argv
         if mount and mount.makes_state_after(step) and mount.made_state:
@@ -235,6 +240,7 @@ def _undo(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
         yield from _undone(mount.steps)
         if mount.made_state and mount.made_state.again:
             yield from _undone(mount.made_state.keeping)
+        yield from (argv for other in reversed(mount.beside) for argv in _undo(other))
 
 
 def _make(state: PlannedState) -> Iterator[tuple[str, ...]]:

@@ -19,7 +19,14 @@ from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.read_back import control_ids, wants_second_control
-from mountlab.sweep.beside import PlannedNeighbour, neighbour_refusal, neighbours_of, planned_neighbour
+from mountlab.sweep.beside import (
+    PlannedNeighbour,
+    filesystems_beside,
+    neighbour_refusal,
+    neighbours_of,
+    place_of,
+    planned_neighbour,
+)
 from mountlab.sweep.clients import PlannedClient, check_sockets, client_mounts, endpoints, planned_client, refusal
 from mountlab.sweep.design import MountGroup, diagnostic_mount_groups, mount_groups
 from mountlab.sweep.feasible import check_feasible
@@ -66,7 +73,12 @@ def _planned_groups(
     number = 0
     for index, group in enumerate(order, start=1):
         name = f"{DIAGNOSTIC if group.diagnostic else 'm'}{index:03d}-{group.filesystem.name}"
-        fresh = None if lasting else planner.mount(name, group.filesystem, group.state, diagnostic=group.diagnostic)
+        beside = filesystems_beside(planner.sweep, group.filesystem, (cell.workload for cell in group.cells))
+        fresh = (
+            None
+            if lasting
+            else planner.mount(name, group.filesystem, group.state, diagnostic=group.diagnostic, beside=beside)
+        )
         mount = fresh or lasting[group.stage, group.filesystem.name]
         trials = tuple(planner.trial(number + i, group, cell, mount) for i, cell in enumerate(group.cells, start=1))
         number += len(trials)
@@ -159,9 +171,17 @@ class Planner:
             peers=tuple(self.facts.surveyed.peers.get(fs.name, ())),
         )
 
-    def mount(self, mount_id: str, fs: Filesystem, state: str = "", *, diagnostic: bool = False) -> PlannedMount:
+    def mount(
+        self,
+        mount_id: str,
+        fs: Filesystem,
+        state: str = "",
+        *,
+        diagnostic: bool = False,
+        beside: tuple[Filesystem, ...] = (),
+    ) -> PlannedMount:
         """Return the plan of one mount, in a state where there is one; for diagnostic trials with the step that keeps
-        the kernel's symbols."""
+        the kernel's symbols. `beside`: other file systems that are mounted meanwhile, fresh."""
         family, made = FAMILIES[fs.type], self.states.get((fs.name, state))
         origin = made.origin if made else first_origin(self.sweep, fs, state) if state else NEW
         place = replace(self.place(fs, made.id if made else mount_id), origin=origin)
@@ -180,6 +200,7 @@ class Planner:
             state=state,
             made_state=made,
             expected_s=mount_s(self.sweep, self.facts, fs, state, made),
+            beside=tuple(replace(self.mount(f"{mount_id}.{other.name}", other), clients=()) for other in beside),
         )
 
     def controls(self, fs: Filesystem) -> Iterator[PlannedMount]:
@@ -277,20 +298,24 @@ class Planner:
         )
 
     def _neighbour(self, neighbour: Neighbour, mount: PlannedMount, output: str, seed: int) -> PlannedNeighbour:
+        fs = place_of(self.sweep, neighbour, mount.filesystem)
         planned = planned_neighbour(
             neighbour,
-            mount.root,
+            FAMILIES[fs.type].root_of(fs, self.place(fs, mount.id)),
             output,
             limit_s=self.sweep.design.trial_timeout_s,
             seed=seed,
-            in_memory=stays_in_memory(mount.filesystem, self.facts),
+            in_memory=stays_in_memory(fs, self.facts),
         )
         programs = TOOLS[neighbour.workload.tool].programs_for(neighbour.workload)
         return replace(planned, command=self._as_installed(planned.command, programs))
 
     def _refusal(self, fs: Filesystem, workload: Workload) -> str:
         """Return why a workload cannot run on a file system, or what is to run beside it; '' where both can."""
-        beside = (neighbour_refusal(fs, neighbour) for neighbour in neighbours_of(self.sweep, workload))
+        beside = (
+            neighbour_refusal(fs, place_of(self.sweep, neighbour, fs), neighbour, self.facts)
+            for neighbour in neighbours_of(self.sweep, workload)
+        )
         return refusal(fs, workload) or next(filter(None, beside), "")
 
     def _seed(self, group: MountGroup, cell: Cell, precondition: int) -> int:
