@@ -214,7 +214,7 @@ def test_a_file_system_without_a_limit_is_refused(tmp_path: Path) -> None:
     finally:
         command("umount", str(place))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"refused: df knows no capacity of the file system on {place}: it has no limit\n"
+    assert done.stderr == f"refused: the file system on {place} has no limit that df shows\n"
 
 
 def test_a_link_is_refused(memory: Callable[..., Path], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ directory=$1 fill=$2 churn=$3 seed=$4 sizes=$5 young=$6 tree=$7
 enter_empty "$directory" awk df find sed sha256sum sort stat sync tar tr xargs
 usage
 capacity=$(((used + free) * 1024))
-[ "$capacity" -gt 0 ] || refuse "df knows no capacity of the file system on $directory: it has no limit"
+[ "$capacity" -gt 0 ] || refuse "the file system on $directory has no limit that df shows"
 begun=$((used * 1024))
 block=$(stat -f -c %S .)
 # What a file needs beside its blocks, where that counts as used space: an inode; in btrfs some items, twice. The plan
