@@ -44,6 +44,7 @@ def change(
 
 FLIP = change((1.10, "faster"), (0.91, "slower"), (0.83, "slower"))
 LOSES = change((0.9, "slower"), (0.6, "slower"), (0.67, "slower"))
+OPEN = change((1.0, "undecided"), (1.1, "undecided"), (1.1, "undecided"))
 
 
 @every_row(
@@ -193,6 +194,7 @@ def test_the_sentence_of_a_first_screen(changes: list[ConditionChange], sure: bo
         ([FLIP], "In state aged the ranking of btrfs and ext4 flips under app"),
         ([FLIP, FLIP, LOSES], "In state aged the ranking of btrfs and ext4 flips under app; 1 more flips"),
         ([LOSES], "1 of 1 ratio changes, none flips"),
+        ([OPEN], "No ratio is shown to change"),
     ],
 )
 def test_the_title_of_a_plot(changes: list[ConditionChange], title: str) -> None:

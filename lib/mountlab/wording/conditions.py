@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mountlab.core.conditions import condition_words
@@ -150,9 +151,8 @@ def first_sentence(changes: Sequence[ConditionChange], *, sure: bool = True) -> 
         flips = "; ".join(_flip(group, sure) for group in groups.values())
         return f"The ranking {'flips' if sure else 'seems to flip'}: {flips}."
     changing = [change for change in changes if change.verdict == "changes"]
-    conditions = listed(list(dict.fromkeys(where(change) for change in changing or changes)))
     if not changing:
-        return f"No ratio is shown to change {conditions}."
+        return f"No ratio is shown to change {' or '.join(dict.fromkeys(map(where, changes)))}."
     strongest = max(changing, key=lambda change: verdicts.effect(change.change))
     more = len(changing) - 1
     also = f" {capital(counted(more, 'more ratio'))} change{'s' if more == 1 else ''}." if more else ""
@@ -170,6 +170,8 @@ def finding(changes: Sequence[ConditionChange], *, sure: bool = True) -> str:
         flips = "flips" if sure else "seems to flip"
         return f"{capital(where(strongest))} the ranking of {pair} {flips} under {workload_of(strongest)}{more}"
     changing = sum(change.verdict == "changes" for change in changes)
+    if not changing:
+        return "No ratio is shown to change"
     return f"{changing} of {counted(len(changes), 'ratio')} {'changes' if changing == 1 else 'change'}, none flips"
 
 
@@ -188,6 +190,29 @@ def _flip(changes: Sequence[ConditionChange], sure: bool) -> str:
     return (
         f"{first.change.candidate} {'is' if sure else 'looks'} {before} than {first.change.baseline} "
         f"{reference(first)}{figures[0]} and {after} {where(first)}{figures[1]} under {listed(named)}"
+    )
+
+
+def tally(changes: Sequence[ConditionChange]) -> str:
+    """'Of 6 ratios 1 flips, 2 change and 3 are undecided.'"""
+    counts = Counter(change.verdict for change in changes)
+    verbs: Mapping[ChangeVerdict, tuple[str, str]] = {
+        "flips": ("flips", "flip"), "changes": ("changes", "change"),
+        "does not change": ("does not change", "do not change"), "undecided": ("is undecided", "are undecided"),
+        "not usable": ("is not to be used", "are not to be used"),
+    }  # fmt: skip
+    parts = [f"{counts[verdict]} {verb[counts[verdict] > 1]}" for verdict, verb in verbs.items() if counts[verdict]]
+    return f"Of {counted(len(changes), 'ratio')} {listed(parts)}."
+
+
+def scope(kept: int, changes: int, level: float) -> str:
+    """Return at which level so many figures that are kept hold together, and so many changes."""
+    text = f"What is kept holds at {percent(level)} for all {counted(kept, 'figure')} together"
+    if not changes:
+        return f"{text}."
+    return (
+        f"{text}, and apart from that the intervals and verdicts of all {counted(changes, 'change')}. A ranking flips "
+        f"where the verdicts of the answer are opposite. {verdicts.DOUBTFUL} doubtful."
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from mountlab.analysis.answers import answering
 from mountlab.analysis.conditions import Effects, effects_of
@@ -25,7 +24,6 @@ from mountlab.wording import verdicts
 from mountlab.wording.caveats import doubts_by_cell
 
 _MOST_SENTENCES = 6
-_LEGEND = f"{verdicts.DOUBTFUL} doubtful."
 
 
 def _frame(run: RunView) -> pd.DataFrame:
@@ -43,10 +41,10 @@ def conditions(run: RunView) -> Html:
     sentences = list(_sentences(run, effects))
     return html.joined(
         html.items(sentences[:_MOST_SENTENCES]) if sentences else "",
-        html.paragraph(_tally(effects.changes)) if len(effects.changes) > 1 else "",
+        html.paragraph(words.tally(effects.changes)) if len(effects.changes) > 1 else "",
         html.columns(*map(html.plot, condition_plots(run))) if effects.changes else "",
         _table(run, effects),
-        html.paragraph(_scope(run, effects), kind="meta"),
+        html.paragraph(words.scope(len(effects.kept), len(effects.changes), run.sweep.design.level), kind="meta"),
     )
 
 
@@ -73,18 +71,6 @@ def _sentences(run: RunView, effects: Effects) -> Iterator[str]:
     for change in ranked:
         weak = words.doubts_about(change, doubts)
         yield words.change_sentences(change, run.sweep.design.smallest_effect, weak)
-
-
-def _tally(changes: Sequence[ConditionChange]) -> str:
-    """'Of 6 ratios 1 flips, 2 change and 3 are undecided.'"""
-    counts = Counter(change.verdict for change in changes)
-    verbs = {
-        "flips": ("flips", "flip"), "changes": ("changes", "change"),
-        "does not change": ("does not change", "do not change"), "undecided": ("is undecided", "are undecided"),
-        "not usable": ("is not to be used", "are not to be used"),
-    }  # fmt: skip
-    parts = [f"{counts[verdict]} {verb[counts[verdict] > 1]}" for verdict, verb in verbs.items() if counts[verdict]]  # type: ignore[index]
-    return f"Of {numbers.counted(len(changes), 'ratio')} {numbers.listed(parts)}."
 
 
 def _table(run: RunView, effects: Effects) -> Html:
@@ -124,14 +110,3 @@ def _change_cells(run: RunView, change: ConditionChange) -> list[Text]:
 
 def _figures(ratio: Comparison) -> str:
     return str(verdicts.compared_figures(ratio)) if verdicts.has_interval(ratio) else numbers.MISSING
-
-
-def _scope(run: RunView, effects: Effects) -> str:
-    """Return at which level what holds, and for how many together."""
-    level = numbers.percent(run.sweep.design.level)
-    kept = f"What is kept holds at {level} for all {numbers.counted(len(effects.kept), 'figure')} together"
-    if not effects.changes:
-        return f"{kept}."
-    count = numbers.counted(len(effects.changes), "change")
-    together = f"{kept}, and apart from that the intervals and verdicts of all {count}"
-    return f"{together}. A ranking flips where the verdicts of the answer are opposite. {_LEGEND}"
