@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import signal
 import tarfile
@@ -820,3 +821,76 @@ def test_only_plain_files_leave_an_archive(tmp_path: Path) -> None:
             member.size = 2
             tar.addfile(member, io.BytesIO(b"ok"))
     assert unpack(out.getvalue()) == {"good": b"ok"}
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+AGED = {"aged": {"fill": "80%", "churn": 2}}
+STATED = {"type": "ext4", "image": "128MiB", "state": ["aged"]}
+READ = [
+    "==> df <==\n/dev/loop9 100000 20000 80000 20% /mnt\n==> files <==\n7\n",
+    "capacity 1000\nfill 0.8\nfiles 7\nwritten 2800\nage 2.8\nrounds 3\nlargest 9\nseed 1\ndigest d1\n",
+]
+SAID = {"state_evidence": READ[0].encode(), "age": READ[1].encode(), "keep_state": b"5a5a\n"}
+MADE = [
+    *("image", "losetup --find", "mke2fs", "state_evidence", "mkdir", "mount", "evidence", "state_evidence", "mkdir"),
+    *("age", "state_evidence", "umount", "rmdir", "state_evidence", "keep_state", "detach"),
+]
+"""A state is kept on the image that it was made on: what goes is its loop device."""
+RESTORED = ["timed", "losetup --find", "keep_state", "mkdir", "mount", "evidence", "trial", *EXT4_UNDO]
+"""The image is a copy, its blocks are compared, and no mkfs runs."""
+
+
+def stated_plan(filesystem: Mapping[str, Any], states: Mapping[str, Any] = AGED, **design: Any) -> Plan:
+    resolved = sweep(
+        filesystems={"ext4": dict(filesystem)}, states=dict(states), design={"repeats": 1, "warmup": 0, **design}
+    )
+    return make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", owner="me", seed=1)
+
+
+def test_a_state_is_made_before_the_first_trial_and_restored_before_each_mount() -> None:
+    box, journal = ScriptedBox(said=SAID), Memory()
+    run_sweep(stated_plan(STATED, repeats=2), box, journal, Silent())
+    assert box.calls == ["open", *MADE, *RESTORED, *RESTORED, "rm", "rm", "close"]
+    assert [trial.status for trial in journal.trials] == ["ok", "ok"]
+    assert journal.mounts[0] == "s-ext4-aged"
+    began = {json.loads(journal.of_mounts[trial.mount]["state.json"])["identity"] for trial in journal.trials}
+    assert began == {"5a5a"}
+
+
+@every_row(("failing", "undone"), [("age", ["umount", "rmdir", "detach", "rm"]), ("mke2fs", ["detach", "rm"])])
+def test_a_state_that_is_not_reached_fails_its_trials_and_nothing_else(failing: str, undone: list[str]) -> None:
+    both = {**STATED, "state": ["fresh", "aged"]}
+    box, journal = ScriptedBox(said=SAID, **{failing: [3]}), Memory()
+    run_sweep(stated_plan(both), box, journal, Silent())
+    before = box.calls[: box.calls.index("image", 2) if "image" in box.calls[2:] else len(box.calls)]
+    assert before == ["open", *MADE[: MADE.index(failing) + 1], *undone]
+    by_state = {trial.factors["state"]: (trial.status, trial.reason) for trial in journal.trials}
+    assert by_state["fresh"] == ("ok", "")
+    assert by_state["aged"][0] == "failed"
+    assert "exit status 3" in by_state["aged"][1]
+    assert "it says why" in by_state["aged"][1]
+
+
+def test_blocks_that_are_not_those_that_were_kept_fail_the_trials_of_the_mount() -> None:
+    box, journal = ScriptedBox(said=SAID, keep_state=[0, 1]), Memory()
+    run_sweep(stated_plan(STATED, repeats=2), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["failed", "ok"]
+    assert "it says why" in journal.trials[0].reason
+
+
+def test_another_making_from_the_same_seed_has_the_same_files_or_its_trials_fail() -> None:
+    journal = Memory()
+    journal.of_mounts["s-ext4-aged"] = {"age.txt": READ[1].replace("d1", "d2").encode()}
+    run_sweep(stated_plan(STATED), ScriptedBox(said=SAID), journal, Silent())
+    (trial,) = journal.trials
+    assert trial.status == "failed"
+    assert "the state aged is not what it was" in trial.reason
+    assert "d1" in trial.reason
+
+
+def test_what_a_resumed_run_wants_no_trial_of_is_not_made() -> None:
+    planned = stated_plan(STATED)
+    box, journal = ScriptedBox(said=SAID), Memory(done=[trial.trial_id for trial in planned.trials])
+    run_sweep(planned, box, journal, Silent())
+    assert box.calls == ["open", "close"]

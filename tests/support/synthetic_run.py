@@ -24,6 +24,7 @@ from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidenc
 from mountlab.core.metrics import METRICS, higher_is_better
 from mountlab.core.model import CellStop, Design, Filesystem, Sweep, Workload
 from mountlab.core.run_info import RunInfo
+from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
 from mountlab.stats.histograms import Histogram, count, merge
 from mountlab.tools.fio_series import Series, SeriesPoint
@@ -70,6 +71,7 @@ class SyntheticRun:
     memory: list[Use] = field(default_factory=list)
     records: dict[str, TrialRecord] = field(default_factory=dict)
     setups: list[Setup] = field(default_factory=list)
+    states: list[StateRecord] = field(default_factory=list)
     histograms: dict[str, dict[str, list[Histogram]]] = field(default_factory=dict)
     insides: dict[str, Inside] = field(default_factory=dict)
     censored: dict[str, frozenset[int]] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
+from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import Series
@@ -54,6 +55,7 @@ class ExampleRun:
     memory: Sequence[Use] = ()
     latency_comparisons: Sequence[Comparison] = ()
     setups: Sequence[Setup] = ()
+    states: Sequence[StateRecord] = ()
     why: Why = field(default_factory=Why)
 
     @cached_property

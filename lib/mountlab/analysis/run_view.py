@@ -18,6 +18,7 @@ from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import RanCommand, Setup
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.fio_series import Series
@@ -151,6 +152,10 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     @property
     def setups(self) -> Sequence[Setup]:
         """Every making of a file system that left its evidence, in the order of the run."""
+
+    @property
+    def states(self) -> Sequence[StateRecord]:
+        """What was made of each file system in each state that files make."""
 
     @property
     def percentiles(self) -> pd.DataFrame: ...

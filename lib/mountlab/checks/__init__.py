@@ -31,6 +31,7 @@ from mountlab.checks import (
     record,
     shape,
     sides,
+    states,
     steady,
     work,
 )
@@ -62,6 +63,7 @@ _OF_TRIALS = (
     *data.CHECKS,
     *options.CHECKS,
     *sides.CHECKS,
+    *states.CHECKS,
     *work.CHECKS,
 )
 _OF_BOX_AND_FIGURES = (

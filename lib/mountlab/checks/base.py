@@ -91,6 +91,8 @@ class Evidence:
     """Trial id to the rounds that were run before it."""
     stops: Sequence[CellStop] = ()
     """Why each cell has no more trials, where the design has a stopping rule."""
+    identities: Mapping[str, str] = field(default_factory=dict)
+    """Mount to the checksum of the blocks in use that it began from, where files make its state."""
     zeroes: Mapping[str, int] = field(default_factory=dict)
     """File system name to the bytes that its device zeroes by one command; 0 where it has no such command, and without
     those whose kernel does not tell."""

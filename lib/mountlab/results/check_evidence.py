@@ -19,6 +19,7 @@ from mountlab.filesystems.evidence import (
     uncounted_reason,
     zeroed_at_once,
 )
+from mountlab.filesystems.kept import StateOfMount
 from mountlab.results.figures import RunFigures
 from mountlab.results.raw import backing_types, read_options, text_files
 
@@ -57,6 +58,11 @@ def read_evidence(
         stops=stops,
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=backing_types(by_filesystem),
+        identities={
+            mount: StateOfMount.read(files[StateOfMount.FILE]).identity
+            for mount, files in mounts.items()
+            if StateOfMount.FILE in files
+        },
         facts=figures.info.facts,
         in_effect={name: {**mount_options(files), **ext4_options(files)} for name, files in by_filesystem.items()},
         fstypes={name: mount_of(files).fstype for name, files in by_filesystem.items()},

@@ -24,6 +24,7 @@ from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.evidence import file_system_device, loops, parts_by_heading
+from mountlab.filesystems.kept import StateOfMount, StateRecord, read_record
 from mountlab.filesystems.making import Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.logs import decoded, read_one
@@ -196,6 +197,19 @@ def read_setups(raw: Path, mounts: Mapping[str, str]) -> list[Setup]:
     """Return how each file system was made whose mount left its evidence. `mounts`: mount to file system."""
     there = {name: fs for name, fs in mounts.items() if (raw / name / "evidence.txt").exists()}
     return [setup_of(name, fs, text_files(raw / name)) for name, fs in there.items()]
+
+
+def read_states(raw: Path, mounts: Mapping[str, str]) -> list[StateRecord]:
+    """Return what was made of each file system in each state that files make. `mounts`: mount to file system."""
+    began: dict[tuple[str, str], dict[str, str]] = {}
+    names: dict[str, str] = {}
+    for mount, fs in mounts.items():
+        file = raw / mount / StateOfMount.FILE
+        if file.exists():
+            state = StateOfMount.read(read_plain(file).decode(errors="replace"))
+            began.setdefault((fs, state.making), {})[mount] = state.identity
+            names[state.making] = state.state
+    return [read_record(fs, names[making], text_files(raw / making), of) for (fs, making), of in began.items()]
 
 
 def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -36,6 +36,7 @@ from mountlab.core.run_info import RunInfo
 from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import ineffective, outcome_text
 from mountlab.results import derived
@@ -147,6 +148,12 @@ class Run(Shown):
         """Every making of a file system: its commands, its line of mountinfo, its devices; in the order of the run."""
         mounts = dict(zip(self.trials["mount"], self.trials["filesystem"], strict=True))
         return raw_output.read_setups(self.path / "raw", mounts)
+
+    @cached_property
+    def states(self) -> list[StateRecord]:
+        """What was made of each file system in each state that files make; [] where the sweep has none."""
+        mounts = dict(zip(self.trials["mount"], self.trials["filesystem"], strict=True))
+        return raw_output.read_states(self.path / "raw", mounts)
 
     @cached_property
     def percentiles(self) -> pd.DataFrame:

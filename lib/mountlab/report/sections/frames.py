@@ -45,6 +45,10 @@ _BESIDE = (
     "filesystem", "workload", "neighbour", "trial_id", "seconds", "read_bytes", "write_bytes", "calls", "bytes_per_s",
     "calls_per_s", "restarts", "gap_share",
 )  # fmt: skip
+_STATE = (
+    "filesystem", "state", "fill", "files", "age", "written", "extents_per_file", "fragmented_share", "fresh_piece",
+    "piece", "digest", "identity", "identities", "mounts",
+)  # fmt: skip
 _MOVED = ("filesystem", "workload", "trial_id", "side", "tool_bytes", "device_bytes")
 
 
@@ -207,6 +211,31 @@ def run_loads(run: RunView) -> list[Load]:
     """Return what each neighbour did in each cell."""
     around = {name: record.around for name, record in run.records.items() if record.around}
     return loads(run.sweep, run.trials, {name: one.beside for name, one in around.items()})
+
+
+def states(run: RunView) -> pd.DataFrame:
+    """The states that files make, in bytes: fill, files and extents as made, mean pieces of free space fresh and made.
+    NaN: the box could not tell."""
+    rows = [
+        {
+            "filesystem": record.filesystem,
+            "state": record.state,
+            "fill": record.reached.fill,
+            "files": record.reached.files,
+            "age": record.made.age,
+            "written": record.made.written_bytes,
+            "extents_per_file": record.reached.extents_per_file,
+            "fragmented_share": record.reached.fragmented_share,
+            "fresh_piece": record.fresh.free.mean_bytes if record.fresh.free else None,
+            "piece": record.reached.free.mean_bytes if record.reached.free else None,
+            "digest": record.made.digest,
+            "identity": record.identities[-1],
+            "identities": len(record.identities),
+            "mounts": len(record.mounts),
+        }
+        for record in run.states
+    ]
+    return pd.DataFrame(rows, columns=list(_STATE))
 
 
 def moved(run: RunView) -> pd.DataFrame:
