@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -108,6 +109,35 @@ def test_the_blocks_in_use_hold_the_whole_file_system(kind: str, made: Disks, tm
     command(*CHECKED[kind], device)
     command("mount", "-o", "ro", device, str(place))  # `made` undoes it
     assert contents(place) == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("blocks", ["written", "sparse"])
+def test_a_hundred_restores_have_the_same_checksum(blocks: str, made: Disks, tmp_path: Path) -> None:
+    """Each is used in between: what a trial writes is gone with the next one."""
+    kept, copy, used = tmp_path / "kept.img", tmp_path / "copy.img", tmp_path / "kept.used"
+    device = made.loop(size=SIZE)
+    command(*MKFS["ext4"], device)
+    place = made.mount(device)
+    for number in range(30):
+        (place / f"f{number}").write_bytes(os.urandom(number * 20_000 + 1))
+    command("umount", str(place))
+    expected = keep("keep", device, used, "ext4", kept).stdout.strip()
+    seen = set()
+    for _ in range(100):
+        command(*script_argv("image.sh", str(copy), str(SIZE), blocks, str(kept)))
+        loop = command("losetup", "--find", "--show", "--direct-io=on", str(copy)).strip()
+        try:
+            done = keep("check", loop, used, expected)
+            seen.add((done.returncode, done.stdout.strip()))
+            command("mount", loop, str(place))
+            (place / "trial").write_bytes(os.urandom(MIB))
+            command("umount", str(place))
+        finally:
+            command("losetup", "--detach", loop)
+        copy.unlink()
+    command("mount", device, str(place))  # `made` undoes it
+    assert seen == {(0, expected)}
 
 
 # --- images -----------------------------------------------------------------------------------------------------------
