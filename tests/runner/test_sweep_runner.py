@@ -181,6 +181,24 @@ def test_a_run_opens_makes_measures_undoes_in_reverse_and_closes() -> None:
     assert journal.mounts == ["c-ext4", journal.trials[0].mount]
 
 
+def test_the_file_system_of_a_neighbour_is_made_first_and_undone_last() -> None:
+    """Blocks of ext4 alone need it not; the neighbour of a trial on tmpfs lies on ext4."""
+    filesystems = {"t": {"type": "tmpfs", "size": "64MiB"}, "ext4": PLAIN}
+    neighbours = {"n": {"tool": "fio", "rw": "write", "size": "16MiB", "where": {"filesystem": "ext4"}}}
+    resolved = sweep(
+        filesystems=filesystems, workloads={"w": {**DD_WRITE, "beside": "n"}}, neighbours=neighbours,
+        design={"repeats": 1, "warmup": 0, "retries": 0},
+    )  # fmt: skip
+    plan = make_plan(resolved.sweep, LOCAL, FACTS, run_id="R", owner="me", seed=1)
+    box, journal = ScriptedBox(), Memory()
+    run_sweep(plan, box, journal, Silent())
+    tmpfs = ["mkdir", "mount", "evidence"]
+    both = [*EXT4_SETUP, *tmpfs, "trial", "umount", "rmdir", *EXT4_UNDO]
+    alone = [*EXT4_SETUP, "trial", *EXT4_UNDO]
+    assert box.calls in (["open", *both, *alone, "close"], ["open", *alone, *both, "close"])
+    assert [box.name(argv) for argv in plan.commands()] == [*box.calls[:-1], "close"]
+
+
 def test_the_commands_of_a_mount_are_kept_as_they_were_run() -> None:
     box, journal = ScriptedBox(), Memory()
     run_sweep(plan({"ext4": EXT4}), box, journal, Silent())

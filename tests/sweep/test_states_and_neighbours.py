@@ -213,7 +213,10 @@ def test_a_neighbour_that_there_is_none_of_is_refused(beside: Any, words: list[s
     [
         ({**FIO, "bs": ["4KiB", "1MiB"]}, ["neighbours.a.bs", "one value for each option"]),
         ({**FIO, "precondition": 25}, ["neighbours.a.precondition", "not measured"]),
-        ({**FIO, "where": "there"}, ["neighbours.a.where", "same", "{client: NAME}"]),
+        ({**FIO, "where": "there"}, ["neighbours.a.where", "same", "{filesystem: NAME}"]),
+        ({**FIO, "where": {"client": "far"}}, ["neighbours.a.where", "on a client is not supported"]),
+        ({**FIO, "limits": {"cpu_max": 50}}, ["neighbours.a.limits.cpu_max", "%"]),
+        ({**FIO, "limits": {"memory_max": 50.5}}, ["neighbours.a.limits.memory_max", "KiB"]),
         ({**FIO, "where": {"filesystem": "xfs"}}, ["neighbours.a.where.filesystem", "unknown file system", "ext4"]),
         ({**FIO, "limits": {"io_weigh": 5}}, ["neighbours.a.limits.io_weigh", "unknown limit", "io_weight"]),
         ({**FIO, "limits": {"io_weight": 0}}, ["neighbours.a.limits.io_weight", "1 to 10000"]),

@@ -130,7 +130,13 @@ def _devices(fs: Filesystem) -> set[str]:
     return {name for name in (backed.device, backed.journal_device) if name}
 
 
-def neighbour_text(neighbour: Neighbour) -> str:
+def neighbour_texts(sweep: Sweep) -> list[str]:
+    """Return each neighbour that runs beside some workload, in words."""
+    used = dict.fromkeys(name for workload in sweep.workloads for name in workload.beside)
+    return [f"{name}: {_neighbour_text(sweep.neighbours[name])}" for name in used]
+
+
+def _neighbour_text(neighbour: Neighbour) -> str:
     """Return a neighbour in words: 'fio on the same file system: rw write, bs 1 MiB, rate 200m; limits: io_weight
     50'."""
     options = TOOLS[neighbour.workload.tool].options

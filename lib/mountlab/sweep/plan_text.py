@@ -19,7 +19,7 @@ from mountlab.core.search import Search
 from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
-from mountlab.sweep.beside import neighbour_text
+from mountlab.sweep.beside import neighbour_texts
 from mountlab.sweep.capacity_time import SearchTime
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.sweep.state_text import state_lines, states_json
@@ -312,12 +312,6 @@ def _commands(plan: Plan) -> Iterator[str]:
     for cell, reason in plan.skipped.items():
         yield f"  {cell}: skipped: {reason}"
     yield "\nEvery command of every trial, in order: add --json."
-
-
-def neighbour_texts(sweep: Sweep) -> list[str]:
-    """Return each neighbour that runs beside some workload, in words."""
-    used = dict.fromkeys(name for workload in sweep.workloads for name in workload.beside)
-    return [f"{name}: {neighbour_text(sweep.neighbours[name])}" for name in used]
 
 
 def _ready_lines(trials: Sequence[PlannedTrial]) -> Iterator[str]:

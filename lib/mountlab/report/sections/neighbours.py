@@ -13,25 +13,24 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, numeric
 from mountlab.report.sections import frames
 from mountlab.report.sections.shared import swatches
-from mountlab.sweep.beside import neighbour_text
+from mountlab.sweep.beside import neighbour_texts
 
 
 @frames.attach(frames.neighbours)
 def neighbours(run: RunView) -> Html:
-    """Return what each neighbour is, and a table of what it did in each cell."""
+    """Show what each neighbour is, and a table of what it did in each cell."""
     loads = frames.run_loads(run)
     if not loads:
         return html.nothing("No workload has neighbours, or what they did was not kept.")
     scale = scale_for("B/s", max(trial.bytes_per_s for load in loads for trial in load.trials.values()))
-    marks, rows = swatches(run), [_row(load, scale.factor) for load in loads]
-    table_rows = [[marks.get(row[0], row[0]), *row[1:]] for row in rows]
+    marks = swatches(run)
+    rows = [[marks.get(row[0], row[0]), *row[1:]] for row in (_row(load, scale.factor) for load in loads)]
     figures = numeric(f"Load, {scale.unit}", "Calls/s", "n", "Restarts", "Longest time without it")
     spread = Column(f"Least to most, {scale.unit}", "interval")
     head: Head = ["File system", "Workload", "Neighbour", figures[0], spread, *figures[1:], "Limits in effect"]
-    used = {name: run.sweep.neighbours[name] for name in dict.fromkeys(load.name for load in loads)}
     return html.joined(
-        html.items(f"{name}: {neighbour_text(neighbour)}." for name, neighbour in used.items()),
-        html.table(head, [Rows(table_rows)], caption="What neighbours did while the tool ran, medians over trials"),
+        html.items(f"{text}." for text in neighbour_texts(run.sweep)),
+        html.table(head, [Rows(rows)], caption="What neighbours did while the tool ran, medians over trials"),
         html.paragraph(f"A trial is invalid where a neighbour did not run for more than {MOST_GAP:.0%} of its time."),
     )
 
