@@ -62,11 +62,7 @@ def loads_differ(evidence: Evidence) -> Iterator[Doubt]:
         least, most = min(rates.values()), max(rates.values())
         if most > least * (1 + DIFFERS):
             texts = listed([f"{quantity(rate, 'B/s')} on {filesystem}" for filesystem, rate in rates.items()])
-            more = (
-                f"{percent(round(most / least - 1, 2))} more on one than on the other"
-                if least
-                else "nothing on one of them"
-            )
+            more = percent(round(most / least - 1, 2)) if least else "all"
             for load in group:
                 yield Doubt.of_cell(
                     load.cell,

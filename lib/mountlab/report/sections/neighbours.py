@@ -25,13 +25,15 @@ def neighbours(run: RunView) -> Html:
     scale = scale_for("B/s", max(trial.bytes_per_s for load in loads for trial in load.trials.values()))
     marks = swatches(run)
     rows = [[marks.get(row[0], row[0]), *row[1:]] for row in (_row(load, scale.factor) for load in loads)]
-    figures = numeric(f"Load, {scale.unit}", "Calls/s", "n", "Restarts", "Longest time without it")
+    figures = numeric(f"Load, {scale.unit}", "Calls/s", "n", "Restarts", "Most time without it")
     spread = Column(f"Least to most, {scale.unit}", "interval")
     head: Head = ["File system", "Workload", "Neighbour", figures[0], spread, *figures[1:], "Limits in effect"]
     return html.joined(
         html.items(f"{text}." for text in neighbour_texts(run.sweep)),
         html.table(head, [Rows(rows)], caption="What neighbours did while the tool ran, medians over trials"),
-        html.paragraph(f"A trial is invalid where a neighbour did not run for more than {MOST_GAP:.0%} of its time."),
+        html.paragraph(
+            f"A trial is invalid where a neighbour did not run for more than {numbers.percent(MOST_GAP)} of its time."
+        ),
     )
 
 
