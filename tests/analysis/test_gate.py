@@ -19,12 +19,7 @@ from mountlab import __main__
 from mountlab.analysis.compare.run_spread import FigureSpread, RunsDiffer, below
 from mountlab.analysis.gate import EXIT_CODES, Gate, Judged, judge
 from mountlab.analysis.same_cells import same_cell
-from mountlab.core import errors
-from mountlab.core.errors import ParameterError, PlanError
-from mountlab.core.findings import Caveat
-from mountlab.core.model import Cell, Filesystem, Workload
-from mountlab.core.places import SHIPPED
-from mountlab.report.sentences.gate import (
+from mountlab.cli.gate_text import (
     advice,
     gate_json,
     gate_junit,
@@ -35,6 +30,11 @@ from mountlab.report.sentences.gate import (
     tally,
     why,
 )
+from mountlab.core import errors
+from mountlab.core.errors import ParameterError, PlanError
+from mountlab.core.findings import Caveat
+from mountlab.core.model import Cell, Filesystem, Workload
+from mountlab.core.places import SHIPPED
 from mountlab.stats.looks import Looks
 from rows import every_row
 from synthetic_run import SyntheticRun, synthetic_run

@@ -22,8 +22,10 @@ from mountlab.results.import_file import ImportedFilesystem, ImportFile, read_im
 from mountlab.sweep.box_file import BoxFile, parse_box
 from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.filesystem_entry import RETIRED, FilesystemFile
+from mountlab.sweep.neighbour_entry import NEIGHBOUR_KEYS
 from mountlab.sweep.new_sweep import new_sweep
 from mountlab.sweep.published_file import PublishedRow, parse_published
+from mountlab.sweep.state_entry import StateFile
 from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
@@ -262,6 +264,7 @@ def test_the_sweep_in_one_minute_is_the_one_that_a_new_sweep_begins_with() -> No
 KEYS = {
     *SWEEP_KEYS,
     *DESIGN_KEYS,
+    *NEIGHBOUR_KEYS,
     "tool",
     "filesystem",
     "workload",
@@ -271,6 +274,7 @@ KEYS = {
             DesignFile,
             UntilFile,
             FilesystemFile,
+            StateFile,
             BoxFile,
             ImportFile,
             ImportedFilesystem,

@@ -105,7 +105,10 @@ def test_every_family_is_used_by_a_sweep() -> None:
 
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
-RECIPES = ("database-log", "mail-spool", "build-server", "vm-images", "nfs-home")
+RECIPES = (
+    "database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year", "nearly-full",
+    "backup-at-night", "latency-under-load",
+)  # fmt: skip
 PAGE = (SHIPPED / "docs" / "recipes.md").read_text()
 
 

@@ -63,9 +63,9 @@ def add(verbs: Any) -> None:
 
 def _gate(arguments: Arguments) -> int:
     from mountlab.analysis.gate import EXIT_CODES, judge
+    from mountlab.cli import gate_text as gate_view
     from mountlab.core.metrics import METRICS
     from mountlab.core.units import parse_percent
-    from mountlab.report.sentences import gate as gate_view
     from mountlab.results import earlier, store
     from mountlab.sweep.validated import check_choices
 

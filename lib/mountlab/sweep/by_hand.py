@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mountlab.core.conditions import STATE
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Sweep, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw
 from mountlab.filesystems import FAMILIES
-from mountlab.sweep import state_entry
 from mountlab.sweep.design_entry import DesignFile
 from mountlab.sweep.filesystem_entry import check_type
 from mountlab.sweep.sweep_file import Reader, Resolved, resolve
@@ -86,11 +86,11 @@ class HandSweep:
         same one. Raises ParameterError."""
         check_type(kind, f"{self.where}: filesystems.{name or kind}.type")
         request = {"type": kind, **{key: value for key, value in entry.items() if value is not None}}
-        if state_entry.KEY in request:
+        if STATE in request:
             raise ParameterError(
                 "a file system that is mounted by hand is fresh: nothing makes or restores a state there",
-                where=f"{self.where}: filesystems.{name or kind}.{state_entry.KEY}",
-                got=str(request[state_entry.KEY]),
+                where=f"{self.where}: filesystems.{name or kind}.{STATE}",
+                got=str(request[STATE]),
                 allowed="a file system without it, which you fill yourself",
                 next_step="measure states by a sweep: `states` and `state` in params/sweeps/*.yml",
             )
