@@ -152,6 +152,9 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "step": "To what the value is rounded: by its printed digits, its bin or its clock; 0 where unknown.",
     "value": "The figure, in base units.",
     "n": "How many trials the figure rests on; of a comparison how many blocks hold both sides.",
+    "condition": "Of what a state or a neighbour changes: the factor, `state` or `beside`.",
+    "reference": "Its level that the others are compared with: `fresh`, `none`, or else the first.",
+    "flips": "Whether the ranking flips: one of both ratios is faster and the other slower.",
     "censored": "How many of the n ran into their time limit, and count as worse than all others; of a comparison the "
     "blocks in which a side did.",
     "mean": "The mean over the trials, or the other figure that `method` names.",

@@ -29,7 +29,9 @@ def declared(commands: Sequence[Any]) -> list[str]:
     return list(parsers.choices)
 
 
-@pytest.mark.parametrize(("room", "beside"), [(cli, {"arguments", "shared"}), (box, set[str]()), (sweep, set[str]())])
+@pytest.mark.parametrize(
+    ("room", "beside"), [(cli, {"arguments", "gate_text", "shared"}), (box, set[str]()), (sweep, set[str]())]
+)
 def test_a_file_is_named_as_its_command(room: ModuleType, beside: set[str]) -> None:
     """`import` is a word of Python's, so its file has a _ behind it; and a name of Python's has no -."""
     names = [command.__name__.rpartition(".")[2] for command in room.COMMANDS]

@@ -850,7 +850,7 @@ READ = [
     "capacity 1000\nfill 0.8\nfiles 7\nwritten 2800\nage 2.8\nrounds 3\nlargest 9\nseed 1\ndigest d1\n",
 ]
 SAID = {"state_evidence": READ[0].encode(), "age": READ[1].encode(), "keep_state": b"5a5a\n"}
-MADE = [
+MADE_AND_KEPT = [
     *("image", "losetup --find", "mke2fs", "state_evidence", "mkdir", "mount", "evidence", "state_evidence", "mkdir"),
     *("age", "state_evidence", "umount", "rmdir", "state_evidence", "keep_state", "detach"),
 ]
@@ -869,7 +869,7 @@ def stated_plan(filesystem: Mapping[str, Any], states: Mapping[str, Any] = AGED,
 def test_a_state_is_made_before_the_first_trial_and_restored_before_each_mount() -> None:
     box, journal = ScriptedBox(said=SAID), Memory()
     run_sweep(stated_plan(STATED, repeats=2), box, journal, Silent())
-    assert box.calls == ["open", *MADE, *RESTORED, *RESTORED, "rm", "rm", "close"]
+    assert box.calls == ["open", *MADE_AND_KEPT, *RESTORED, *RESTORED, "rm", "rm", "close"]
     assert [trial.status for trial in journal.trials] == ["ok", "ok"]
     assert journal.mounts[0] == "s-ext4-aged"
     began = {json.loads(journal.of_mounts[trial.mount]["state.json"])["identity"] for trial in journal.trials}
@@ -882,7 +882,7 @@ def test_a_state_that_is_not_reached_fails_its_trials_and_nothing_else(failing: 
     box, journal = ScriptedBox(said=SAID, **{failing: [3]}), Memory()
     run_sweep(stated_plan(both), box, journal, Silent())
     before = box.calls[: box.calls.index("image", 2) if "image" in box.calls[2:] else len(box.calls)]
-    assert before == ["open", *MADE[: MADE.index(failing) + 1], *undone]
+    assert before == ["open", *MADE_AND_KEPT[: MADE_AND_KEPT.index(failing) + 1], *undone]
     by_state = {trial.factors["state"]: (trial.status, trial.reason) for trial in journal.trials}
     assert by_state["fresh"] == ("ok", "")
     assert by_state["aged"][0] == "failed"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mountlab.core.conditions import NeighbourPlace
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import NeighbourPlace, Sweep
+from mountlab.core.model import Sweep
 from mountlab.core.safe_yaml import as_yaml, parse_yaml
 from mountlab.core.state import State
 from mountlab.sweep.design import mount_groups

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from mountlab.core.numbers import listed
 from mountlab.core.state import FRESH
@@ -17,6 +19,19 @@ TOGETHER = "+"
 """Between the names of neighbours that run together, in the level's label."""
 CONDITIONS: Mapping[str, str] = {STATE: FRESH, BESIDE: ALONE}
 """Factor of a cell that is a condition, to the level that the others are compared with."""
+
+
+@dataclass(frozen=True)
+class NeighbourPlace:
+    """Where a neighbour runs: on the file system under test, on another one of the sweep, or on a client."""
+
+    kind: Literal["same", "filesystem", "client"] = "same"
+    name: str = ""
+    """Of the file system or the client."""
+
+
+SAME_PLACE = NeighbourPlace()
+"""On the file system under test."""
 
 
 def reference_level(condition: str, levels: Sequence[str]) -> str:

@@ -31,6 +31,7 @@
     │   │       └── ValueRefused   1   a value that no trial can have; that of the next one may be good
     │   ├── TimedOut              1   it ran into its time limit: an outcome, never repeated
     │   ├── TransientError        1   it may go another way next time: killed, no memory, a client lost
+    │   │   └── NeighbourFault     1   what should run beside it did not run through all of it
     │   └── EnvironmentFault      1   box, directory or file system are not fit for it: the cell is not to blame
     └── LeftoverError             1   something of ours could not be removed from the box
 

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal, TypeVar
 
+from mountlab.core.conditions import SAME_PLACE, NeighbourPlace
 from mountlab.core.findings import Claim
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.names import cell_id
@@ -188,22 +189,15 @@ class Workload:
         return self.own_metrics.get(name) or known_metric(name)
 
 
-@dataclass(frozen=True)
-class NeighbourPlace:
-    """Where a neighbour runs: on the file system under test, on another one of the sweep, or on a client."""
-
-    kind: Literal["same", "filesystem", "client"] = "same"
-    name: str = ""  # of the file system or the client
-
-
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
     """A second workload that runs through the whole of a trial, and whose load is recorded."""
 
     name: str
     workload: Workload
-    place: NeighbourPlace = NeighbourPlace()
-    limits: Mapping[str, Scalar] = field(default_factory=dict)  # of its cgroup
+    place: NeighbourPlace = SAME_PLACE
+    limits: Mapping[str, Scalar] = field(default_factory=dict)
+    """Of its cgroup, by their keys in a sweep file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,6 +311,7 @@ class Sweep(Shown):
     states: Mapping[str, State] = field(default_factory=dict)
     """The states that file systems are brought into, by name, beside FRESH."""
     neighbours: Mapping[str, Neighbour] = field(default_factory=dict)
+    """What may run beside workloads, by name."""
     boxes: tuple[str, ...] = ()
     """The same sweep on each of them, one run a box, the box being a factor; () where it is asked of one box."""
     extended: Extension | None = None

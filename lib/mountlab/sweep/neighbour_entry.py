@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from mountlab.core.conditions import ALONE, BESIDE, TOGETHER
+from mountlab.core.conditions import ALONE, BESIDE, SAME_PLACE, TOGETHER, NeighbourPlace
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Neighbour, NeighbourPlace, Scalar, Workload
+from mountlab.core.model import Neighbour, Scalar, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.units import parse_bytes, parse_percent
 from mountlab.sweep.workload_entry import DESIGN_KEYS, read_workloads
@@ -80,7 +80,7 @@ def _neighbour(name: str, entry: dict[str, Any], filesystems: Collection[str], w
 
 def _place(raw: object, filesystems: Collection[str], where: str) -> NeighbourPlace:
     if raw == _SAME:
-        return NeighbourPlace()
+        return SAME_PLACE
     if isinstance(raw, dict) and len(raw) == 1 and {*raw} <= {*_PLACES}:
         ((kind, name),) = raw.items()
         if kind == "filesystem" and name not in filesystems:
