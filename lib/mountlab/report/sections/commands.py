@@ -50,7 +50,7 @@ def _file_systems(run: RunView) -> Html:
 
 def _rows(run: RunView, setups: Sequence[Setup]) -> list[Sequence[Text]]:
     rows = [
-        *_variants("Made by", setups, lambda setup: _kept(run, setup, "mkfs")),
+        *_variants("Made by", setups, lambda setup: _kept(run, setup, "mkfs", "restore")),
         *_variants("Mounted by", setups, lambda setup: _kept(run, setup, "mount")),
         *_variants("mountinfo", setups, lambda s: s.mountinfo or _NONE, alike=lambda s: general_mountinfo(s, run.info)),
         *_variants("Device", setups, lambda s: " on ".join(device.name for device in s.devices) or _NONE),
@@ -96,11 +96,12 @@ def _each_device(setup: Setup, text_of: Callable[[BlockDevice], str]) -> str:
     return "; ".join(f"{device.name}: {text_of(device)}" for device in setup.devices) or _NONE
 
 
-def _kept(run: RunView, setup: Setup, what: str) -> str | None:
+def _kept(run: RunView, setup: Setup, *whats: str) -> str | None:
     """Return the commands whose output is kept as that of mkfs, or of mount; below an overlay there is another one."""
     if setup.commands is None:
         return None
-    commands = [command for command in setup.commands if command.keep in (f"{what}.txt", f"{what}-below.txt")]
+    names = {f"{what}{below}.txt" for what in whats for below in ("", "-below")}
+    commands = [command for command in setup.commands if command.keep in names]
     return "\n".join(_line(run, setup, command) for command in commands) or _NONE
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
 from mountlab.core.numbers import percent
-from mountlab.core.units import format_bytes
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.state_evidence import StateEvidence
 from mountlab.report import html
@@ -25,8 +24,15 @@ def states(run: RunView) -> Html:
         return html.nothing("No file system is brought into a state.")
     marks = swatches(run)
     rows = [[marks.get(record.filesystem, record.filesystem), record.state, *_cells(record)] for record in run.states]
-    figures = numeric("In use", "Files", "Written, capacities", "Extents a file", "Free space, mean piece")
-    head: Head = ["File system", "State", *figures, "Blocks in use (SHA-256)", *numeric("Mounts")]
+    figures = numeric("In use", "Files", "Written, capacities", "Extents a file")
+    head: Head = [
+        "File system",
+        "State",
+        *figures,
+        "Free space, mean piece",
+        "Blocks in use, SHA-256",
+        *numeric("Mounts"),
+    ]
     note = (
         "In use is what df counts. Extents are of a sample of 1 000 files. Pieces of free space are as the file system "
         "counts them, fresh → made. Each mount began from blocks with the checksum shown."
@@ -54,4 +60,4 @@ def _number(value: float | None) -> str:
 
 
 def _piece(evidence: StateEvidence) -> str:
-    return "unknown" if evidence.free is None else format_bytes(round(evidence.free.mean_bytes))
+    return "unknown" if evidence.free is None else numbers.quantity(evidence.free.mean_bytes, "B")
