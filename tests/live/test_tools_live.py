@@ -331,6 +331,8 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> str:
         for tool in TOOLS.values():
             programs = tuple(replace(program, name=absent(tool)) for program in tool.programs[:1])
             patch.setattr(tool, "programs", programs)
+            if programs:
+                patch.setattr(tool, "programs_for", lambda _workload, own=programs: own)
         assert __main__.main(["plan", str(path)]) == 2
     assert not root.exists()
     return error.getvalue()
