@@ -1,3 +1,4 @@
+# Needs stamps.sh
 # DIRECTORY CACHE OPERATIONS: the first arguments of tree.sh and large_directory.sh, which time operations by the box's clock.
 #   DIRECTORY   of the trial, on the file system under test
 #   CACHE       cold: the kernel's caches are dropped before each operation; as_is: they are left alone
@@ -29,19 +30,10 @@ settle() {
     for program in $programs; do "$program" --version; done >/dev/null 2>&1 </dev/null
 }
 
-# operation FUNCTION: settle, and set `stamps` around the function, which may set `counts`. They are three readings of
-# the wall clock and four of the time since the box was started, as mountlab.tools.wall_clock reads them.
+# operation FUNCTION: settle, and set `stamps` around the function, which may set `counts`.
 operation() {
     settle
-    first=$(date +%s%N)
-    read -r a _ </proc/uptime
-    start=$(date +%s%N)
-    read -r b _ </proc/uptime
-    "$1" || exit 1
-    read -r c _ </proc/uptime
-    end=$(date +%s%N)
-    read -r d _ </proc/uptime
-    stamps="$first $start $end $a $b $c $d"
+    stamped "$1"
 }
 
 # Run a function that may complain of every file: the last complaints that give a reason are enough.
