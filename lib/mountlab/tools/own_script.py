@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
-from mountlab.core.model import Measurement, Program, Scalar, everywhere
+from mountlab.core.model import Measurement, Program, Scalar, Target, everywhere
 from mountlab.core.shell import script_text
 from mountlab.core.units import KIB, parse_percent
 from mountlab.tools import wall_clock
+from mountlab.tools.base import Cache, Command
 
 POOL_BYTES = 256 * KIB
 """The seeded bytes that contents.sh stretches."""
@@ -103,9 +104,31 @@ def read_notes(tool: str, text: str) -> Notes:
     return Notes(tool, tuple(remarks), timed)
 
 
-def script_files(name: str, output: str) -> Mapping[str, str]:
-    """Return path to text of a script of ours, beside the output of a trial."""
-    return {f"{output}/{name}": script_text(name)}
+@dataclass(frozen=True)
+class Script:
+    """A script of ours for one trial. It first lays out what the trial works on (`prepare`), then times it."""
+
+    name: str
+    program: str
+    """What it runs, by the name of its Program."""
+    common: tuple[str, ...]
+    """Arguments of both calls, behind the program."""
+    timed: tuple[str, ...]
+    """Arguments of the timed call only."""
+
+    def command(
+        self, output: str, target: Target, cache: Cache | None, fill: Sequence[tuple[str, ...]] = ()
+    ) -> Command:
+        """Return both calls of the script, which lies beside the output of the trial. `fill`: see Command."""
+        path, seed = f"{output}/{self.name}", 1 if target.seed is None else target.seed
+        return Command(
+            argv=("sh", path, self.program, "measure", *self.common, *self.timed),
+            prepare=(("sh", path, self.program, "prepare", *self.common, str(seed)),),
+            fill=tuple(fill),
+            files={path: script_text(self.name)},
+            cache=cache,
+            seed=target.seed,
+        )
 
 
 # --- options of a tree of files whose contents change -----------------------------------------------------------------

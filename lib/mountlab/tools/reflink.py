@@ -90,16 +90,9 @@ class Reflink(Tool):
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
-        script, seed = f"{output}/{SCRIPT}", 1 if target.seed is None else target.seed
         sizes = (directory, f"{output}{DATA_FILE}", *(str(options[name]) for name in ("size", "bs", "blocks")))
         how = (str(options["clones"]), str(options["order"]), output)
-        return Command(
-            argv=("sh", script, CLONES.name, "measure", *sizes, *how),
-            prepare=(("sh", script, CLONES.name, "prepare", *sizes, str(seed)),),
-            files=own_script.script_files(SCRIPT, output),
-            cache=self.cache_of(workload),
-            seed=target.seed,
-        )
+        return own_script.Script(SCRIPT, CLONES.name, sizes, how).command(output, target, self.cache_of(workload))
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return times and rates. Raises ToolError unless the clones shared blocks, and only one was overwritten."""

@@ -73,18 +73,12 @@ class Send(Tool):
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
-        script, seed = f"{output}/{SCRIPT}", 1 if target.seed is None else target.seed
         program = self.programs_for(workload)[0].name
         sizes = (directory, str(options["size"]), str(options["file_size"]))
         how = (str(own_script.changed_files(options)), str(options["to"]), output)
-        return Command(
-            argv=("sh", script, program, "measure", *sizes, *how),
-            prepare=(("sh", script, program, "prepare", *sizes, str(seed)),),
-            fill=(("find", f"{directory}/source", "-type", "f", "-exec", "cat", "{}", "+"),),
-            files=own_script.script_files(SCRIPT, output),
-            cache=self.cache_of(workload),
-            seed=target.seed,
-        )
+        fill = ("find", f"{directory}/source", "-type", "f", "-exec", "cat", "{}", "+")
+        script = own_script.Script(SCRIPT, program, sizes, how)
+        return script.command(output, target, self.cache_of(workload), fill=(fill,))
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return time and rate of both copies. Raises ToolError unless each is what its source was."""

@@ -77,17 +77,11 @@ class Snapshot(Tool):
 
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
-        script, seed = f"{output}/{SCRIPT}", 1 if target.seed is None else target.seed
         sizes = (directory, str(options["size"]), str(options["file_size"]))
         amounts = (str(options["snapshots"]), str(own_script.changed_files(options)))
         waiting = (str(options["free"]), f"{float(options['limit']):.0f}")
-        return Command(
-            argv=("sh", script, "btrfs", "measure", *sizes, *amounts, *waiting),
-            prepare=(("sh", script, "btrfs", "prepare", *sizes, str(seed)),),
-            files=own_script.script_files(SCRIPT, output),
-            cache=self.cache_of(workload),
-            seed=target.seed,
-        )
+        script = own_script.Script(SCRIPT, BTRFS.name, sizes, (*amounts, *waiting))
+        return script.command(output, target, self.cache_of(workload))
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return the time of each operation. Raises ToolError unless all snapshots were made, kept and deleted."""
