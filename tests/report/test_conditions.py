@@ -39,7 +39,7 @@ def test_every_figure_and_every_ratio_has_its_row_and_flips_stand_first() -> Non
     assert "Write bandwidth under app: from state fresh to state aged" in text
     assert "⇅ flips" in text
     assert "Of 2 ratios 2 flip." in text
-    assert "intervals and verdicts of all 2 changes" in text
+    assert "each change with its verdict for all 2 changes together" in text
     assert "all 3 figures together" in text
     frame = sections.conditions(aged()).frame
     assert list(frame["candidate"]) == ["tmpfs", "ramfs", "ext4", "tmpfs", "ramfs"]

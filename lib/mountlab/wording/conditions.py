@@ -207,13 +207,17 @@ def tally(changes: Sequence[ConditionChange]) -> str:
 
 def scope(kept: int, changes: int, level: float) -> str:
     """Return at which level so many figures that are kept hold together, and so many changes."""
-    text = f"What is kept holds at {percent(level)} for all {counted(kept, 'figure')} together"
+    text = f"What is kept holds at {percent(level)}{_together(kept, 'figure')}"
     if not changes:
         return f"{text}."
     return (
-        f"{text}, and apart from that the intervals and verdicts of all {counted(changes, 'change')}. A ranking flips "
+        f"{text}, and apart from that each change with its verdict{_together(changes, 'change')}. A ranking flips "
         f"where the verdicts of the answer are opposite. {verdicts.DOUBTFUL} doubtful."
     )
+
+
+def _together(n: int, noun: str) -> str:
+    return f" for all {counted(n, noun)} together" if n > 1 else ""
 
 
 def verdict_text(change: ConditionChange, smallest_effect: float) -> str:
