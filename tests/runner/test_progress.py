@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from mountlab.runner.progress import Bar, Remaining
+from mountlab.runner.progress import Bar, Remaining, Standing
 from mountlab.runner.trial_executor import as_trial
 from mountlab.sweep.plan import Plan
 from sweep.test_plan import BOX, FACTS, make_plan
@@ -25,7 +25,7 @@ def make(repeats: int = 2, **workloads: object) -> Plan:
 
 def test_before_the_first_trial_the_plans_guess_is_all_there_is() -> None:
     plan = make()
-    assert Remaining(plan).seconds() == pytest.approx(sum(trial.expected_s for trial in plan.trials))
+    assert Remaining(plan).seconds() == pytest.approx(plan.expected_s)
 
 
 def test_a_cell_that_has_run_is_expected_to_take_as_long_again() -> None:
@@ -40,7 +40,7 @@ def test_a_cell_that_has_not_run_is_guessed_by_how_wrong_the_guess_was_so_far() 
     plan = make(repeats=1, w=DD_WRITE, f=TIMED)
     first, second = plan.trials
     remaining = Remaining(plan)
-    remaining.end(first, 3 * first.expected_s)
+    remaining.end(first, 3 * (plan.expected_s - second.expected_s))  # the first one with its mount
     assert remaining.seconds() == pytest.approx(3 * second.expected_s)
 
 
@@ -48,7 +48,19 @@ def test_trials_of_an_earlier_session_are_forgotten() -> None:
     plan = make(repeats=3)
     remaining = Remaining(plan)
     remaining.forget("t0001")
-    assert remaining.seconds() == pytest.approx(sum(trial.expected_s for trial in plan.trials[1:]))
+    assert remaining.seconds() == pytest.approx(plan.expected_s * 2 / 3)
+
+
+def test_what_lies_between_two_trials_is_expected_again_before_those_that_wait() -> None:
+    plan = make(repeats=4)
+    ended = [100.0, 112.0, 124.0]
+    moments = iter([ended[0], ended[0] + 9.0, ended[1], ended[1] + 9.0, ended[2]])
+    standing = Standing(plan, recorded_ids=set(), clock=lambda: next(moments))
+    for trial in plan.trials[:3]:
+        standing.begin(trial)
+        standing.end(trial, as_trial(trial, "ok", "", NOW, 3.0))
+    mean_s = (3.0 + 12.0 + 12.0) / 3  # before the first trial is what is done once
+    assert standing.remaining.seconds() == pytest.approx(mean_s)
 
 
 def test_at_the_end_nothing_remains() -> None:

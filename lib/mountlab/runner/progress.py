@@ -6,8 +6,9 @@ A notebook with a person before it has a view of its own (mountlab.runner.live).
 from __future__ import annotations
 
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
 from tqdm import tqdm
@@ -23,17 +24,18 @@ FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} trials, {elapsed} elapsed{postfix}"
 
 class Remaining:
     """Estimate of the remaining time: the mean time of earlier trials of a cell, or else the plan's guess, corrected by
-    its error so far."""
+    its error so far. A mount for some of the trials only is a part of the first of them."""
 
     def __init__(self, plan: Plan) -> None:
         self._waiting = {trial.trial_id: trial for trial in plan.trials}
+        self._mounts_s = {group.trials[0].trial_id: group.mount_s for group in plan.mount_groups}
         self._durations: dict[str, list[float]] = defaultdict(list)
         self._guessed_s, self._spent_s = 0.0, 0.0
 
     def end(self, planned: PlannedTrial, elapsed_s: float) -> None:
         del self._waiting[planned.trial_id]
         self._durations[planned.cell.id].append(elapsed_s)
-        self._guessed_s += planned.expected_s
+        self._guessed_s += self._guess_s(planned)
         self._spent_s += elapsed_s
 
     def forget(self, trial_id: str) -> None:
@@ -46,13 +48,16 @@ class Remaining:
 
     def _expected_s(self, trial: PlannedTrial, factor: float) -> float:
         durations = self._durations.get(trial.cell.id)
-        return sum(durations) / len(durations) if durations else trial.expected_s * factor
+        return sum(durations) / len(durations) if durations else self._guess_s(trial) * factor
+
+    def _guess_s(self, trial: PlannedTrial) -> float:
+        return trial.expected_s + self._mounts_s.get(trial.trial_id, 0.0)
 
 
 class Standing:
     """The state of a run for its displays: counts, the trial that runs now, failures."""
 
-    def __init__(self, plan: Plan, recorded_ids: set[str]) -> None:
+    def __init__(self, plan: Plan, recorded_ids: set[str], clock: Callable[[], float] = time.monotonic) -> None:
         """`recorded_ids`: the trials that an earlier session has in the journal."""
         self.total, self.done = len(plan.trials), len(recorded_ids)
         self.now: PlannedTrial | None = None
@@ -61,18 +66,22 @@ class Standing:
         self.stopped_cells: dict[str, CellStop] = {}
         """Id of a cell to why the stop rule ended it."""
         self.remaining = Remaining(plan)
+        self._clock, self._between_s = clock, 0.0
+        self._ended: float | None = None
+        """When the last trial ended: what lies between two is mounts, and belongs to the second one."""
         for trial_id in recorded_ids:
             self.remaining.forget(trial_id)
 
     def begin(self, trial: PlannedTrial) -> None:
         self.now = trial
+        self._between_s = 0.0 if self._ended is None else self._clock() - self._ended
 
     def end(self, planned: PlannedTrial, trial: Trial) -> None:
         if trial.status in ("ok", "timeout"):
-            self.remaining.end(planned, trial.elapsed_s)
+            self.remaining.end(planned, self._between_s + trial.elapsed_s)
         else:
             self.remaining.forget(trial.trial_id)
-        self.now, self.done = None, self.done + 1
+        self.now, self.done, self._ended = None, self.done + 1, self._clock()
         if trial.status not in ("ok", "skipped"):
             self.failed.append(trial)
 

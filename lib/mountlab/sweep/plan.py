@@ -104,6 +104,11 @@ class PlannedMountGroup:
     def diagnostic(self) -> bool:
         return self.trials[0].diagnostic
 
+    @property
+    def mount_s(self) -> float:
+        """A guess at what its own mount takes, with those of neighbours beside it."""
+        return _mount_s(self.mount)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBlock:
@@ -219,11 +224,14 @@ class Plan:
 
 def _expected_s(mount_groups: Sequence[PlannedMountGroup], mounts: tuple[PlannedMount, ...]) -> float:
     """Return a guess at how long these take, and the making of further mounts."""
-    made = (*mounts, *(group.mount for group in mount_groups if group.mount))
-    all_mounts = (*made, *(other for mount in made for other in mount.beside))
-    trials = [trial for group in mount_groups for trial in group.trials if not trial.skip_reason]
-    mounts_s = sum(mount.expected_s for mount in all_mounts if not mount.skip_reason)
-    return mounts_s + sum(trial.expected_s for trial in trials)
+    trials_s = [trial.expected_s for group in mount_groups for trial in group.trials if not trial.skip_reason]
+    return sum(map(_mount_s, (*mounts, *(group.mount for group in mount_groups)))) + sum(trials_s)
+
+
+def _mount_s(mount: PlannedMount | None) -> float:
+    """Return a guess at what a mount takes, with those of neighbours beside it."""
+    mounts = (mount, *mount.beside) if mount else ()
+    return sum(each.expected_s for each in mounts if not each.skip_reason)
 
 
 def _do(mount: PlannedMount | None) -> Iterator[tuple[str, ...]]:
