@@ -76,6 +76,10 @@ def test_the_next_step_is_about_the_gravest_doubt_and_what_is_undecided() -> Non
         "Up to 14 blocks in all would decide the undecided comparison."
     )
     assert next_steps(trust_of(run_of()), [comparison()], 480.0) == ""
+    hopeless = comparison(verdict="undecided", needed=None)
+    for found, decided in (([undecided, hopeless], "1 of 2"), ([undecided, undecided], "2")):
+        text = next_steps(trust_of(run_of()), found, None).replace("\u00a0", " ")
+        assert text == f"Up to 14 blocks in all would decide {decided} undecided comparisons."
 
 
 @every_row(

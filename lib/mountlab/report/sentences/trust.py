@@ -87,7 +87,8 @@ def _next_steps(
     undecided = [comparison for comparison in comparisons if comparison.verdict == "undecided"]
     needed = [comparison.needed for comparison in undecided if comparison.needed]
     if needed:
-        open_ones = "the undecided comparison" if len(undecided) == 1 else f"{len(needed)} undecided comparisons"
+        of_all = "" if len(needed) == len(undecided) else f" of {len(undecided)}"
+        open_ones = f"{len(needed)}{of_all} undecided comparisons" if undecided[1:] else "the undecided comparison"
         yield f"Up to {number(max(needed), 0)} blocks in all would decide {open_ones}."
 
 
