@@ -31,6 +31,7 @@ from mountlab.runner.live import progress_display
 from mountlab.runner.live_view import report_line, resume_line
 from mountlab.runner.sweep_runner import run_sweep
 from mountlab.sweep.feasible import all_programs, check_feasible
+from mountlab.sweep.limits import check_limits
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved, on_box
@@ -145,6 +146,7 @@ def planned_on(
             roots.check(connected, *gathered[name].storage.roots)
     check_links(sweep, connection, facts)
     surveyed = survey(sweep, connection, facts)
+    check_limits(sweep, connection, surveyed)
     name = run_id or new_run_id(sweep, the_box, results)
     plan = make_plan(
         sweep,

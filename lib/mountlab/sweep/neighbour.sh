@@ -1,3 +1,4 @@
+# Needs limits.sh
 # The neighbours of a trial: programs that run beside the measured one, each in a cgroup of its own where the trial has one.
 # Functions only, for trial.sh. Its head has beside, their numbers; `neighbour N`, which sets name, place (its directory, on
 # the file system), notes (the directory of its output), limits and direct_io ('' or yes); limits_N, lay_out_N and run_N.
@@ -174,102 +175,24 @@ lay_out_neighbours() {
 make_group() {
     run=${out%/*}
     own_name=mountlab-${run##*/}.${out##*/}.$1.$$
-    why='' asked=''
-    if [ -n "$limits" ] && [ -r "$cgroups/cgroup.controllers" ]; then
-        group=$cgroups/$own_name list=$group/cgroup.threads enter=$group/cgroup.procs
-        mkdir "$group"
+    why='' mend='' asked='' scheduler=''
+    if [ -n "$limits" ] && is_v2; then
+        group=$cgroups/$own_name list=$cgroups/$own_name/cgroup.threads enter=$cgroups/$own_name/cgroup.procs
     elif [ -n "$cgroup" ]; then
         group=${cgroup%/*}/$own_name list=$group/${members##*/} enter=$group/${members##*/}
         mkdir "$group" && { [ "${members##*/}" != cgroup.threads ] || echo threaded > "$group/cgroup.type"; }
     fi 2>/dev/null || { why='no cgroup can be made'; return 1; }
-    [ -z "$limits" ] || "limits_$1" || return
+    if [ -n "$limits" ]; then
+        find_mount "$place"
+        "limits_$1" || return
+    fi
     eval "group_$1=\$group list_$1=\$list enter_$1=\$enter more_$1=\$more"
 }
 
-# The number and the queue of the device below the file system.
-find_device() {
-    # shellcheck disable=SC2086 # words of mountinfo
-    set -- $mount_before
-    number=''
-    { read -r number < "/sys/class/block/${5##*/}/dev"; } 2>/dev/null
-    [ -n "$number" ] || { why='there is no block device below its file system'; return 1; }
-    queue=/sys/dev/block/$number/queue
-    [ -d "$queue" ] || queue=/sys/dev/block/$number/../queue
-}
-
-# Weights count for BFQ alone, or where iocost is on.
-has_weights() {
-    { read -r schedulers < "$queue/scheduler"; } 2>/dev/null
-    case $schedulers in *'[bfq]'*) return ;; esac
-    if grep -qs "^$number .*enable=1" "$cgroups/io.cost.qos"; then return; fi
-    why="the scheduler of its device has no weights ($schedulers): set bfq, or enable iocost"
-    return 1
-}
-
-# Writes that go through the page cache are somebody's only where the file system tells whose, by v2.
-counts_writes() {
-    [ -z "$direct_io" ] || return 0
-    why='buffered writes count for no cgroup'
-    [ -r "$cgroups/cgroup.controllers" ] || { why="$why of v1: give the neighbour direct: true"; return 1; }
-    case $fstype in ext2 | ext4 | btrfs | xfs | f2fs) ;; *) why="$why on $fstype"; return 1 ;; esac
-    [ -e "$group/memory.max" ] || { why="$why without the memory controller"; return 1; }
-}
-
-# $1: the controller of v1, whose cgroup for this neighbour is made and entered. Sets in_group.
-group_v1() {
-    path=''
-    while IFS=: read -r _ names its_path; do
-        case ,$names, in *,"$1",*) path=$its_path ;; esac
-    done < /proc/self/cgroup
-    in_group=$cgroups/$1${path%/}/$own_name
-    [ -d "$in_group" ] || mkdir "$in_group" 2>/dev/null || { why="the box has no controller $1"; return 1; }
-    case " $more " in *" $in_group "*) ;; *) more="$more $in_group" enter="$enter $in_group/tasks" ;; esac
-}
-
-# $1: limit; $2: value. What the kernel makes of it is kept; why it cannot be is in `why`.
+# $1: limit; $2: value. What the kernel makes of it is kept.
 limit() {
-    text=$2 why='' asked=$1
-    case $1 in io_*) find_device || return ;; esac
-    case $1 in io_weight) has_weights || return ;; esac
-    case $1 in io_weight | io_max_write*) counts_writes || return ;; esac
-    if [ -r "$cgroups/cgroup.controllers" ]; then file_v2 "$1"; else file_v1 "$1"; fi || return
-    if [ ! -e "$in_group/$file" ]; then
-        why="its cgroup has no $file: the controller ${1%%_*} is not on in $cgroups/cgroup.subtree_control"
-        return 1
-    fi
-    said=$( (echo "$text" > "$in_group/$file") 2>&1) || { why="$file does not take '$text': $said"; return 1; }
-    case $file in *device | io.max) now=$(grep "^$number " "$in_group/$file") ;; *) now=$(head -n 1 "$in_group/$file") ;; esac
-    [ -n "$now" ] || { why="$file holds nothing after '$text' was written"; return 1; }
-    tell "$name" limit "$1" "$file: $now"
-}
-
-file_v2() {
-    in_group=$group
-    case $1 in
-    io_weight) file=io.bfq.weight; [ -e "$group/$file" ] || file=io.weight ;;
-    io_max_read) file=io.max text="$number rbps=$text" ;;
-    io_max_write) file=io.max text="$number wbps=$text" ;;
-    io_max_read_iops) file=io.max text="$number riops=$text" ;;
-    io_max_write_iops) file=io.max text="$number wiops=$text" ;;
-    cpu_max) file=cpu.max text="$text 100000" ;;
-    *) file=${1%%_*}.${1#*_} ;;
-    esac
-}
-
-file_v1() {
-    case $1 in
-    io_weight) file=blkio.bfq.weight ;;
-    io_max_read) file=blkio.throttle.read_bps_device text="$number $text" ;;
-    io_max_write) file=blkio.throttle.write_bps_device text="$number $text" ;;
-    io_max_read_iops) file=blkio.throttle.read_iops_device text="$number $text" ;;
-    io_max_write_iops) file=blkio.throttle.write_iops_device text="$number $text" ;;
-    cpu_weight) file=cpu.shares text=$((text * 1024 / 100)) ;;
-    cpu_max) file=cpu.cfs_quota_us ;;
-    memory_max) file=memory.limit_in_bytes ;;
-    *) why='cgroup v1 has nothing like it'; return 1 ;;
-    esac
-    controller=${file%%.*}
-    group_v1 "$controller"
+    asked=$1
+    set_limit "$1" "$2" && tell "$name" limit "$1" "$file: $now"
 }
 
 begin_neighbours() {
@@ -279,7 +202,7 @@ begin_neighbours() {
         of_neighbour "$each_one"
         if ! make_group "$each_one"; then
             for each in $group $more; do rmdir "$each"; done 2>/dev/null
-            put neighbour_failed "$name: ${asked:+$asked cannot be limited: }$why"
+            put neighbour_failed "$name: ${asked:+$asked cannot be limited: }$why${mend:+: $mend}"
             break
         fi
         supervise "$each_one" 3>&- &
