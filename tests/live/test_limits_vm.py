@@ -48,19 +48,22 @@ def guest(vm_connection: BoxConnection, request: pytest.FixtureRequest) -> Itera
     sh(vm_connection, f"echo {off} > {control}; umount {CGROUPS}")
 
 
-def run(box: BoxConnection, results: Path, filesystem: dict[str, Any], **neighbour: Any) -> store.Run:
+def run(box: BoxConnection, results: Path, *filesystems: dict[str, Any], **neighbour: Any) -> store.Run:
+    named = {f"f{number}": entry for number, entry in enumerate(filesystems)}
     asked = {"workloads": {"w": MEASURED}, "neighbours": {"n": {**STREAM, **neighbour}}}
-    resolved = as_is(design={"repeats": 1, "warmup": 0}, filesystems={"f": filesystem}, **asked)
+    resolved = as_is(design={"repeats": 1, "warmup": 0}, filesystems=named, **asked)
     with pytest.MonkeyPatch.context() as patch:
         share_vm(box, patch)
         return store.load_run(workflow.run(resolved, box="vm", results=results))
 
 
 def limits_of(run: store.Run) -> dict[str, str]:
-    """Limit to what the kernel reported of it."""
-    assert [(row.status, row.reason) for row in run.trials.itertuples()] == [("ok", "")]
-    (file,) = run.path.glob("raw/*/neighbours")
-    return dict(read_beside({"neighbours": file.read_text()})["n"].limits)
+    """Limit to what the kernel reported of it, the same in each trial."""
+    assert {(row.status, row.reason) for row in run.trials.itertuples()} == {("ok", "")}
+    kept = [read_beside({"neighbours": file.read_text()})["n"] for file in run.path.glob("raw/*/neighbours")]
+    assert len(kept) == len(run.trials)
+    assert all(beside.limits == kept[0].limits for beside in kept)
+    return dict(kept[0].limits)
 
 
 def test_limits_are_set_in_a_cgroup_of_v2_and_read_back(guest: BoxConnection, tmp_path: Path) -> None:
@@ -90,12 +93,21 @@ def test_where_iocost_is_on_the_weight_is_its_own_although_bfq_is_loaded(guest: 
     assert limits == {"io_weight": "io.weight: default 5000"}
 
 
+def test_limits_of_a_neighbour_on_another_file_system_are_those_of_its_device(
+    guest: BoxConnection, tmp_path: Path
+) -> None:
+    number = sh(guest, f"cat /sys/class/block/$(basename $(readlink -f {DEVICE}))/dev")
+    tmpfs = {"type": "tmpfs", "size": "64MiB"}
+    limited = run(guest, tmp_path, EXT4, tmpfs, where={"filesystem": "f0"}, limits={"io_max_read": "3MiB"})
+    assert limits_of(limited) == {"io_max_read": f"io.max: {number} rbps=3145728 wbps=max riops=max wiops=max"}
+
+
 @pytest.mark.parametrize(
     ("guest", "filesystem", "limits", "words"),
     [
         pytest.param(
             "cpu memory", EXT4, {"io_max_read": "1MiB"},
-            ["its cgroup has no io.max: the controller io is not on", "(below it: cpu memory)",
+            ["its cgroup has no io.max: the controller io is not on", "(enabled: cpu memory)",
              "allowed: cpu_weight, cpu_max, memory_high, memory_max", f"echo +io > {CGROUPS}/cgroup.subtree_control"],
             id="controller off",
         ),
@@ -123,6 +135,8 @@ def test_a_limit_that_cannot_be_set_is_refused_before_the_device_is_touched(
     before = sh(guest, f"head -c 65536 {DEVICE} | sha256sum")
     with pytest.raises(PlanError) as error:
         run(guest, tmp_path, filesystem, limits=limits)
-    assert [word for word in (f"neighbours.n.limits.{next(iter(limits))}", *words) if word not in str(error.value)] == []
+    assert [
+        word for word in (f"neighbours.n.limits.{next(iter(limits))}", *words) if word not in str(error.value)
+    ] == []
     assert sh(guest, f"head -c 65536 {DEVICE} | sha256sum") == before
     assert list(tmp_path.iterdir()) == []

@@ -31,7 +31,7 @@ class LimitAnswers:
     """What a box says to limits on one file system."""
 
     cgroups: str
-    """What is mounted: 'v1: cpu blkio; v2 in /sys/fs/cgroup/unified: hugetlb (below it: )'."""
+    """What is mounted: 'v1: cpu blkio; v2 in /sys/fs/cgroup/unified: hugetlb (enabled: none)'."""
     possible: tuple[str, ...]
     refused: Mapping[str, tuple[str, str]]
     """Limit to why it cannot be set, and what to do."""

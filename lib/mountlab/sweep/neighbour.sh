@@ -175,6 +175,7 @@ lay_out_neighbours() {
 make_group() {
     run=${out%/*}
     own_name=mountlab-${run##*/}.${out##*/}.$1.$$
+    # shellcheck disable=SC2034 # scheduler: for limits.sh
     why='' mend='' asked='' scheduler=''
     if [ -n "$limits" ] && is_v2; then
         group=$cgroups/$own_name list=$cgroups/$own_name/cgroup.threads enter=$cgroups/$own_name/cgroup.procs

@@ -36,7 +36,8 @@ NEIGHBOUR_KEYS: dict[str, str] = {
     "`{filesystem: NAME}`, another one of the sweep, which is mounted meanwhile.",
     LIMITS: "Limits of its cgroup (v2, or v1 where it has the like): `io_weight`, `cpu_weight` (1 to 10000; 100 is the "
     "usual), `io_max_read`, `io_max_write` (bytes per second: 50MiB), `io_max_read_iops`, `io_max_write_iops`, "
-    "`cpu_max` (of one processor: 50%), `memory_high`, `memory_max`. One that the box cannot set is an error.",
+    "`cpu_max` (of one processor: 50%), `memory_high`, `memory_max`. One that the box cannot set is an error of "
+    "the plan.",
 }
 """Keys of a neighbour beside those of its tool, and what they are for."""
 

@@ -7,9 +7,11 @@
 # that is free; unknown for one that only the mount makes: then limits of I/O are left out; or a directory, whose mount has
 # both; $4: the scheduler that the device gets with its mount, '' for that which it has; $5: yes for direct I/O, else '';
 # then each limit and its value.
+# shellcheck disable=SC2034 # for limits.sh
 cgroups=$1 fstype=$2 devices=$3 scheduler=$4 direct_io=$5
 shift 5
 # `box clean` knows the name, if nobody else could remove it.
+# shellcheck disable=SC2034 # for limits.sh
 own_name=mountlab-limits.t0.$$ group='' more='' enter=''
 trap 'for each in $group $more; do rmdir "$each"; done 2>/dev/null' EXIT
 trap 'exit 143' TERM INT HUP
@@ -23,8 +25,8 @@ describe() {
         IFS='|' read -r v1 v2
         printf 'cgroups\tv1:%s' "$v1"
         for point in $v2; do
-            printf '; v2 in %s: %s (below it: %s)' "$point" "$(cat "$point/cgroup.controllers")" \
-                "$(cat "$point/cgroup.subtree_control")"
+            on=$(cat "$point/cgroup.subtree_control")
+            printf '; v2 in %s: %s (enabled: %s)' "$point" "$(cat "$point/cgroup.controllers")" "${on:-none}"
         done
         echo
     }
