@@ -23,7 +23,10 @@ DEVICE = "/dev/disk/by-id/virtio-mountlab-scratch"
 EXT4 = {"type": "ext4", "device": "scratch"}
 BFQ = {"tunables": {"queue/scheduler": "bfq"}}
 STREAM = {"tool": "fio", "rw": "write", "bs": "64KiB", "size": "2MiB", "rate": "1m", **CLOCK}
-MEASURED = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 32, "cache": "as_is", "beside": "n"}
+MEASURED = {
+    "tool": "command", "argv": "sh -c 'sleep 2; echo > {directory}/f'", "space": "1MiB", "beside": "n",
+    "metrics": {"elapsed": {"from": "clock"}},
+}  # fmt: skip
 LIMITS = {
     "io_max_read": "3MiB", "io_max_write": "2MiB", "io_max_read_iops": 300, "io_max_write_iops": 200, "cpu_weight": 50,
     "cpu_max": "80%", "memory_high": "256MiB", "memory_max": "512MiB",
