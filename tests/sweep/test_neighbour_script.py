@@ -190,6 +190,6 @@ def test_a_limit_that_cannot_be_set_is_an_error_before_anything_is_measured(mach
     outcome = machine.outcome(planned, script)
     assert outcome.status == "invalid"
     why = "neighbour n did not run: cpu_max cannot be limited: no controller cpu is mounted in /nowhere: mount cgroup2"
+    assert left(machine) == []
     assert outcome.reason.startswith(why)
     assert "exit_status" not in outcome.files
-    assert left(machine) == []
