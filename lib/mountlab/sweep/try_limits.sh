@@ -10,7 +10,7 @@
 # shellcheck disable=SC2034 # for limits.sh
 cgroups=$1 fstype=$2 devices=$3 scheduler=$4 direct_io=$5
 shift 5
-# `box clean` knows the name, and removes it where this shell was killed.
+# `box clean` knows the name: it removes one that a killed shell left, after a minute.
 # shellcheck disable=SC2034 # for limits.sh
 own_name=mountlab-limits.t0.$$ group='' more='' enter=''
 trap 'for each in $group $more; do rmdir "$each"; done 2>/dev/null' EXIT
