@@ -69,9 +69,14 @@ def limits_of(run: store.Run) -> dict[str, str]:
     return dict(kept[0].limits)
 
 
+def number_of(box: BoxConnection, device: str) -> str:
+    """Major and minor number of a device."""
+    return sh(box, f"cat /sys/class/block/$(basename $(readlink -f {device}))/dev")
+
+
 def test_limits_are_set_in_a_cgroup_of_v2_and_read_back(guest: BoxConnection, tmp_path: Path) -> None:
     """Writes through the page cache count as well: ext4 tells whose they are."""
-    number = sh(guest, f"cat /sys/class/block/$(basename $(readlink -f {DEVICE}))/dev")
+    number = number_of(guest, DEVICE)
     limits = limits_of(run(guest, tmp_path, {**EXT4, **BFQ}, limits={"io_weight": 50, **LIMITS}))
     assert limits == {
         "io_weight": "io.bfq.weight: default 50",
@@ -87,8 +92,8 @@ def test_limits_are_set_in_a_cgroup_of_v2_and_read_back(guest: BoxConnection, tm
 
 
 def test_where_iocost_is_on_the_weight_is_its_own_although_bfq_is_loaded(guest: BoxConnection, tmp_path: Path) -> None:
-    number = sh(guest, f"modprobe bfq; cat /sys/class/block/$(basename $(readlink -f {DEVICE}))/dev")
-    sh(guest, f"echo '{number} enable=1' > {CGROUPS}/io.cost.qos")
+    number = number_of(guest, DEVICE)
+    sh(guest, f"modprobe bfq; echo '{number} enable=1' > {CGROUPS}/io.cost.qos")
     try:
         limits = limits_of(run(guest, tmp_path, EXT4, limits={"io_weight": 5000}))
     finally:
@@ -99,10 +104,16 @@ def test_where_iocost_is_on_the_weight_is_its_own_although_bfq_is_loaded(guest: 
 def test_limits_of_a_neighbour_on_another_file_system_are_those_of_its_device(
     guest: BoxConnection, tmp_path: Path
 ) -> None:
-    number = sh(guest, f"cat /sys/class/block/$(basename $(readlink -f {DEVICE}))/dev")
+    number = number_of(guest, DEVICE)
     tmpfs = {"type": "tmpfs", "size": "64MiB"}
     limited = run(guest, tmp_path, EXT4, tmpfs, where={"filesystem": "f0"}, limits={"io_max_read": "3MiB"})
     assert limits_of(limited) == {"io_max_read": f"io.max: {number} rbps=3145728 wbps=max riops=max wiops=max"}
+
+
+def test_limits_on_a_directory_are_those_of_the_device_below(guest: BoxConnection, tmp_path: Path) -> None:
+    number = number_of(guest, "/dev/disk/by-id/virtio-mountlab-work")
+    limits = limits_of(run(guest, tmp_path, {"type": "dir"}, limits={"io_max_write": "3MiB"}))
+    assert limits == {"io_max_write": f"io.max: {number} rbps=max wbps=3145728 riops=max wiops=max"}
 
 
 @pytest.mark.parametrize(

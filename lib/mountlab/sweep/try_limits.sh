@@ -5,8 +5,8 @@
 # with tabs between.
 # $1: where cgroups are mounted; $2: type of the file system; $3: its device, a path; '' for none; loop for any loop device
 # that is free; unknown for one that only the mount makes: then limits of I/O are left out; or a directory, whose mount has
-# both; $4: the scheduler that the device gets with its mount, '' for that which it has; $5: yes for direct I/O, else '';
-# then each limit and its value.
+# both, and which a run may still have to make; $4: the scheduler that the device gets with its mount, '' for that which it
+# has; $5: yes for direct I/O, else ''; then each limit and its value.
 # shellcheck disable=SC2034 # for limits.sh
 cgroups=$1 fstype=$2 devices=$3 scheduler=$4 direct_io=$5
 shift 5
@@ -51,7 +51,13 @@ set_on_one() {
 describe
 case $devices in
 loop) devices=$(free_loops) devices=${devices:-unknown} ;;
-*) if [ -d "$devices" ]; then find_mount "$devices"; devices=$device; fi ;;
+/*)
+    if [ ! -b "$devices" ]; then
+        while [ ! -d "$devices/" ]; do devices=${devices%/*}; done
+        find_mount "$devices/"
+        devices=$device
+    fi
+    ;;
 esac
 while [ $# -gt 0 ]; do
     case $devices:$1 in
