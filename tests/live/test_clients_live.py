@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import stat
 import threading
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from mountlab.publish.publish import Wishes, publish
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from mountlab.tools import fio_clients
-from processes import processes_with
+from sshds import kill_sshd_of, opened_boxes
 from sweeps import as_is
 from waiting import wait_until
 
@@ -65,24 +64,7 @@ def own_roots() -> list[Path]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, SshBox]:
-    """The boxes of a run by name, as they are opened."""
-    found: dict[str, SshBox] = {}
-    real = workflow.open_box
-
-    def keep(box: object, **more: object) -> object:
-        class Kept:
-            def __enter__(self) -> SshBox:
-                self.inner = real(box, **more)  # type: ignore[arg-type]
-                found[box.name] = self.inner.__enter__()  # type: ignore[attr-defined]
-                return found[box.name]  # type: ignore[attr-defined]
-
-            def __exit__(self, *error: object) -> object:
-                return self.inner.__exit__(*error)  # type: ignore[arg-type]
-
-        return Kept()
-
-    monkeypatch.setattr(workflow, "open_box", keep)
-    return found
+    return opened_boxes(monkeypatch)
 
 
 def with_servers(word: bytes = b"MOUNTLAB_SERVE=") -> list[int]:
@@ -195,14 +177,7 @@ def kill_sshd(opened: dict[str, SshBox], name: str) -> list[int]:
     """Kill a box's sshd, and its sessions, when its client measures."""
     wait_until("two servers", lambda: len(with_servers()) >= 2 and name in opened)
     wait_until("a client that measures", lambda: any(is_measuring(pid, name) for pid in with_servers()))
-    endpoint = opened[name]._endpoint
-    assert endpoint is not None
-    (listener, *_) = processes_with(str(endpoint.log.parent / "sshd_config"))
-    mine = [listener, *children_of(listener)]
-    for pid in mine:
-        with suppress(ProcessLookupError):  # a session ends when its listener has
-            os.kill(pid, signal.SIGKILL)
-    return mine
+    return kill_sshd_of(opened[name])
 
 
 def is_measuring(pid: int, name: str) -> bool:
@@ -217,19 +192,6 @@ def open_files(pid: int) -> list[str]:
         for each in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):
                 found.append(os.readlink(each))
-    return found
-
-
-def children_of(pid: int) -> list[int]:
-    """sshd's own processes below it, but nothing that a session has started."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            name, rest = (process / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
-        except (OSError, IndexError):
-            continue
-        if int(rest.split()[1]) == pid and name.startswith("sshd"):
-            found += [int(process.name), *children_of(int(process.name))]
     return found
 
 
