@@ -142,6 +142,16 @@ def test_an_image_larger_than_the_room_below_the_mount_root_is_refused() -> None
     assert error.next_step
 
 
+def test_images_of_a_file_system_and_of_its_neighbour_must_fit_below_the_mount_root_together() -> None:
+    images = {name: {"type": "ext4", "image": "6GiB"} for name in ("e", "other")}
+    fio = {"tool": "fio", "rw": "write", "size": "4MiB"}
+    neighbour = {"n": {**fio, "where": {"filesystem": "other"}}}
+    check_feasible(sweep(filesystems=images, workloads={"w": fio}).sweep, BOX, FACTS)
+    error = refusal(filesystems=images, workloads={"w": {**fio, "beside": "n"}}, neighbours=neighbour)
+    assert error.what == "too large: e and the file systems beside it 12.0 GiB"
+    assert (error.where, error.got) == ("workloads.w.beside", "12.0 GiB")
+
+
 @pytest.mark.parametrize("type_", ["tmpfs", "ramfs"])
 def test_memory_beyond_four_fifths_of_what_is_available_is_refused(type_: str) -> None:
     """Trap: ramfs takes any size and has no limit at all: it would take all the memory of the box."""

@@ -19,7 +19,7 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep import traced
-from mountlab.sweep.beside import neighbours_of, place_of, run_workloads
+from mountlab.sweep.beside import filesystems_beside, neighbours_of, place_of, run_workloads
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.sweep.planned_state import kept_bytes, made_states, makes_states, purged_devices
 from mountlab.tools import TOOLS
@@ -87,6 +87,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     _check_owners(available, box, facts)
     _check_scratch(available, box)
     _check_filesystems(available, facts)
+    _check_room_beside(available, facts)
     _check_states(available, box, facts)
     check_clients(available, box.name, facts)
 
@@ -152,6 +153,21 @@ def _check_room_of_states(sweep: Sweep, facts: BoxFacts) -> None:
         room = rooms[0] if rooms else facts.storage.mount_root_free_bytes
         what = f"{len(sizes)} kept images of states, and the one that is mounted,"
         _check_size(what, sum(sizes) + mounted, room, "states", f"free in {where}")
+
+
+def _check_room_beside(sweep: Sweep, facts: BoxFacts) -> None:
+    """Raise PlanError where a file system, and those of its neighbours that are mounted meanwhile, need images that do
+    not fit together into the mount root."""
+    for fs in sweep.filesystems:
+        for workload in sweep.workloads:
+            if not sweep.has_cell(cell_id(fs.name, workload.label)):
+                continue
+            mounted = [other.over or other for other in (fs, *filesystems_beside(sweep, fs, [workload]))]
+            images = [(one.image_bytes or 0) + (one.journal_image_bytes or 0) for one in mounted if not one.image_dir]
+            if len(images) > 1:
+                where = f"workloads.{workload.name}.beside"
+                free, of_what = facts.storage.mount_root_free_bytes, f"free in {facts.storage.mount_root}"
+                _check_size(f"{fs.name} and the file systems beside it", sum(images), free, where, of_what)
 
 
 def _check_together(sweep: Sweep, facts: BoxFacts) -> None:
