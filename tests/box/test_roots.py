@@ -147,7 +147,7 @@ def full(machine: Machine) -> Machine:
     (machine.run_dir / "borrowed").touch()
     for inside in (None, machine.data):
         own, _ = machine.directory("d", inside)
-        for name in ("t0001/deep", "lower", "upper/x", "work"):
+        for name in ("t0001/deep", "t0001.beside/n", "t0001.beside-b/n", "lower", "upper/x", "work"):
             (own / name).mkdir(parents=True)
         (own / ".mountlab-same").touch()
     for name in ("t0001/sub", "t0001.c", "x0001.trace", "s"):
@@ -253,6 +253,7 @@ PLACES: dict[str, Callable[[Machine], Path]] = {
     "in a directory that is named as a run": lambda m: m.mount_root / OTHER / "img" / "thesis.tex",
     "in the output root": lambda m: m.output_root / "a b\\c" / "thesis.tex",
     "in the run's directory": lambda m: m.run_dir / "thesis.tex",
+    "named as of a trial": lambda m: m.run_dir / "d" / "t0001.besides" / "thesis.tex",
     "in a directory of the run's": lambda m: m.run_dir / "notes" / "thesis.tex",
     "beside the images": lambda m: m.run_dir / "img" / "thesis.img",
     "beside the mount points": lambda m: m.run_dir / "mnt" / "thesis.tex",

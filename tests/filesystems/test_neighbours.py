@@ -49,3 +49,50 @@ def test_limits_are_in_the_words_of_the_kernel() -> None:
 def test_without_both_looks_nothing_is_known() -> None:
     assert read_beside({"neighbours": "\n".join(BEGIN)}) == {}
     assert read_beside({}) == {}
+
+
+# --- on a client ------------------------------------------------------------------------------------------------------
+
+UPTIME = "90.00 100.00 100.01 103.00 103.01"
+"""Of trial.sh: its begin, and looks at the clock around both ends of the measured command."""
+
+
+def look(at: float, written: int, *, stopped: int = 0) -> str:
+    return f"n look {at:.2f} 0 {written} 0 0 {written // 1000} 1 2 1 {stopped}"
+
+
+def away(*lines: str, ahead: float = 0.0) -> dict[str, Beside]:
+    return read_beside({"uptime": UPTIME, "neighbours": "\n".join([*lines, f"n ahead {ahead:.2f}"])})
+
+
+def test_the_load_of_the_measured_time_lies_between_looks_of_a_clock_that_is_ahead() -> None:
+    """It writes 1000 bytes a second from the 599th to the 605th second of its own clock, 500 s ahead."""
+    lines = ("n begun 598.00", "n moves 598.50", *(look(599 + n, 1000 * n) for n in range(7)))
+    beside = away(*lines, ahead=500.0)["n"]
+    assert beside.seconds == pytest.approx(2.99)
+    assert beside.write_bytes == 2990
+    assert beside.gaps == ()
+
+
+def test_a_time_in_which_it_was_stopped_is_a_gap_up_to_the_end_of_the_measured_time() -> None:
+    lines = [look(99.5, 0), look(101.5, 10), look(102, 10, stopped=1), look(104, 10, stopped=1)]
+    assert away(*lines)["n"].gaps == ((1.49, 2.99),)
+
+
+def test_an_end_on_the_clock_of_the_client_is_a_gap_on_that_of_the_box() -> None:
+    lines = [look(129.5, 0), "n ended 131.01 0", "n moves 132.01", look(134, 10)]
+    beside = away(*lines, ahead=30.0)["n"]
+    assert (beside.gaps, beside.restarts, beside.last_status) == (((1.0, 2.0),), 1, 0)
+
+
+@pytest.mark.parametrize("at", [(100.5, 104), (99, 102)])
+def test_without_a_look_on_both_sides_of_the_measured_time_nothing_is_known_of_it(at: tuple[float, float]) -> None:
+    assert away(look(at[0], 0), look(at[1], 10)) == {}
+
+
+@pytest.mark.parametrize(
+    "uptime", ["", "90.00 100.00 100.01", UPTIME.replace("100.01", "?"), UPTIME.replace("103.00", "?")]
+)
+def test_without_both_ends_of_the_measured_time_nothing_is_known(uptime: str) -> None:
+    lines = "\n".join([look(99, 0), look(104, 10), "n ahead 0.00"])
+    assert read_beside({"uptime": uptime, "neighbours": lines}) == {}

@@ -3,15 +3,21 @@ refused where the device has none."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import share_vm
 from mountlab.box.connection import BoxConnection
+from mountlab.box.ssh import SshBox, connect
+from mountlab.core.model import Box
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.neighbours import read_beside
 from mountlab.report.execute import write_report
-from mountlab.results import store
+from mountlab.results import paths, store
 from mountlab.runner import workflow
 from sweeps import CLOCK, EXT4, RAMFS, TMPFS, as_is
 
@@ -95,6 +101,41 @@ def test_a_client_drives_nfs_and_server_and_export_are_gone_afterwards(
     assert {row.option: row.state for row in client_run.options}["noatime"] == "in effect"
     left = vm_connection.run(("sh", "-c", "cat /var/lib/nfs/etab /proc/fs/nfsd/threads; pgrep rpc.mountd"))
     assert left.text == "", "no export, no server, no files of its own"
+
+
+@pytest.mark.long
+def test_a_neighbour_writes_over_nfs_from_a_client(
+    tmp_path: Path, vm_connection: SshBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest is the box, and under another name and with roots of its own the client."""
+    client = replace(vm_connection.box, name="b", mount_root="/var/tmp/b", output_root="/dev/shm/b")
+    boxes = {"vm": vm_connection.box, "b": client}
+
+    @contextmanager
+    def opened(box: Box, *, forwards: bool = False) -> Iterator[SshBox]:
+        with (
+            nullcontext(vm_connection) if box.name == "vm" else closing(connect(box, vm_connection._endpoint))
+        ) as connection:
+            yield connection
+
+    monkeypatch.setattr(paths, "load_box", boxes.__getitem__)
+    monkeypatch.setattr(workflow, "open_box", opened)
+    monkeypatch.setattr(workflow, "peers", lambda *_: {"nfs": ["127.0.0.1"]})  # the guest has no `ip`
+    write = {"tool": "fio", "rw": "write", "bs": "64KiB", "size": "2MiB", **CLOCK}
+    sweep = as_is(
+        filesystems={"nfs": {"type": "nfs", "server": "127.0.0.1"}},
+        workloads={"w": {**write, "runtime": "3s", "time_based": True, "beside": "n"}},
+        neighbours={"n": {**write, "rate": "1m", "where": {"client": "b"}}},
+        design={"repeats": 1, "warmup": 0, "retries": 0},
+    )
+    path = workflow.run(sweep, box="vm", results=tmp_path)
+    assert outcome(store.load_run(path), "nfs") == ("ok", "")
+    kept = {name: (path / "raw" / "t0001" / name).read_text() for name in ("neighbours", "uptime")}
+    beside = read_beside(kept)["n"]
+    assert beside.write_bytes > 0
+    assert beside.gaps == ()
+    left = vm_connection.run(("sh", "-c", "ls -d /var/tmp/b /dev/shm/b; grep nfs4 /proc/mounts; pgrep fio"))
+    assert left.text == ""
 
 
 @pytest.mark.long

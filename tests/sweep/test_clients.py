@@ -19,10 +19,11 @@ from mountlab.logs import fio_json
 from mountlab.outcome.judging import Outcome
 from mountlab.runner.clients import Clients, with_reports
 from mountlab.stats.histograms import merge, percentile_ns
-from mountlab.sweep.feasible import all_programs
+from mountlab.sweep.feasible import all_programs, needed_programs
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.sweep.planner import make_plan
+from mountlab.sweep.traced import check_traceable
 from mountlab.tools.base import ToolOutput
 from mountlab.tools.fio import Fio
 from mountlab.tools.fio_report import decode, histograms_of
@@ -140,6 +141,97 @@ def test_a_file_system_that_one_box_sees_is_not_driven_by_several() -> None:
     assert "clients share nfs, or a directory (type: dir) that all of them see" in str(error.value)
     both = plan(filesystems={"t": TMPFS, **SHARED})
     assert both.skipped == {"t/w": FAMILIES["tmpfs"].refuses_clients(both.sweep.filesystems[0])}
+
+
+BESIDE = {"w": {"tool": "fio", "rw": "randread", "size": "4MiB", "beside": "n"}}
+NEIGHBOUR = {"tool": "fio", "rw": "write", "size": "4MiB", "where": {"client": "client-b"}}
+
+
+def test_a_client_runs_a_neighbour_in_a_directory_of_its_own_for_longer_than_the_whole_trial() -> None:
+    found = known(FACTS, clients={"client-b": known(FACTS).as_record()})
+    made = plan(found, workloads=BESIDE, neighbours={"n": NEIGHBOUR})
+    (trial,) = made.trials
+    ((away,), ((client, neighbour),)) = trial.away, trial.neighbours
+    assert (client, away.client, away.run_id) == ("client-b", "client-b", "R-client-b")
+    assert neighbour.directory == "/mnt/shared/mountlab-R-shared/t0001.beside-client-b/n"
+    assert neighbour.command.timeout_s > trial.timeout_s
+    assert "beside=''" in trial.head, "nothing beside it on the box"
+    assert "(n on client-b, until the tool ends)" in plan_text(made, found)
+    assert plan_json(made, found)["order"][0]["beside"] == {"n": list(neighbour.command.argv)}
+
+
+def test_neighbours_on_the_box_and_on_two_clients_each_run_where_they_are_to() -> None:
+    on = {name: {**NEIGHBOUR, "where": {"client": f"client-{name}"}} for name in ("a", "b")}
+    beside = {"w": {**BESIDE["w"], "beside": [["a", "b", "here"]]}}
+    (trial,) = plan(workloads=beside, neighbours={**on, "here": {**NEIGHBOUR, "where": "same"}}).trials
+    assert [(client, planned.name) for client, planned in trial.neighbours] == [
+        ("", "here"),
+        ("client-a", "a"),
+        ("client-b", "b"),
+    ]
+    assert [planned.name for planned in trial.beside] == ["here"]
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "more", "said"),
+    [
+        ({}, {"filesystems": {"t": TMPFS}}, "no file system of the sweep can be seen by a client"),
+        ({"where": {"client": "ask"}}, {}, "this is the box of the sweep itself"),
+    ],
+)
+def test_a_neighbour_on_a_client_that_sees_no_file_system_under_test_is_refused(
+    neighbour: dict[str, Any], more: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(PlanError, match=said) as error:
+        plan(workloads=BESIDE, neighbours={"n": {**NEIGHBOUR, **neighbour}}, **more)
+    assert error.value.where == "neighbours.n.where.client"
+
+
+WITHOUT_DD = {name: fact for name, fact in PROGRAMS.items() if name != "dd"}
+DD = {"tool": "dd", "direction": "write", "bs": "1MiB", "count": 1, "where": {"client": "client-b"}}
+
+
+def test_a_client_that_lacks_the_tool_of_its_neighbour_is_refused() -> None:
+    with pytest.raises(PlanError, match="client client-b cannot run neighbour n") as error:
+        plan(facts(b={"programs": WITHOUT_DD}), workloads=BESIDE, neighbours={"n": DD})
+    assert error.value.where == "neighbours.n.where.client"
+    assert error.value.got.startswith("dd: ")
+    assert error.value.next_step == "mountlab box prepare client-b"
+
+
+def test_the_box_needs_no_tool_that_only_a_neighbour_on_a_client_runs() -> None:
+    box = known(FACTS, programs=WITHOUT_DD, clients={"client-b": known(FACTS).as_record()})
+    assert plan(box, workloads=BESIDE, neighbours={"n": DD}).trials[0].away
+    with pytest.raises(PlanError, match="the box lacks dd"):
+        plan(box, workloads=BESIDE, neighbours={"n": {**DD, "where": "same"}})
+
+
+def test_a_client_is_asked_for_programs_that_only_its_neighbour_names() -> None:
+    command = {"tool": "command", "argv": "rsync {directory}", "space": "1MiB", "where": {"client": "client-b"}}
+    given = sweep(filesystems=SHARED, workloads=BESIDE, neighbours={"n": command}).sweep
+    assert "rsync" in {program.name for program in all_programs(given)}
+    assert "rsync" not in {program.name for program in needed_programs(given)}
+
+
+def test_a_client_with_a_helper_is_refused() -> None:
+    with pytest.raises(PlanError, match="does not serve clients"):
+        plan(facts(b={"rights": "helper"}), workloads=BESIDE, neighbours={"n": NEIGHBOUR})
+
+
+def test_a_trial_with_a_neighbour_on_a_client_can_be_explained() -> None:
+    """Its operations begin on the box, unlike those of a workload that clients drive."""
+    given = {"filesystems": SHARED, "design": {"repeats": 1, "explain": 2}}
+    traceable = known(FACTS, machine="x86_64", trace_reason="")
+    check_traceable(sweep(**given, workloads=BESIDE, neighbours={"n": NEIGHBOUR}).sweep, BOX, traceable)
+    with pytest.raises(PlanError, match="clients drive"):
+        check_traceable(sweep(**given, workloads={"w": FIO}).sweep, BOX, traceable)
+
+
+def test_cells_on_a_file_system_that_no_client_sees_are_skipped() -> None:
+    both = plan(filesystems={"t": TMPFS, **SHARED}, workloads=BESIDE, neighbours={"n": NEIGHBOUR})
+    assert [cell.partition("/")[0] for cell in both.skipped] == ["t"]
+    (reason,) = both.skipped.values()
+    assert reason.startswith("neighbour n runs on a client: tmpfs is seen by one box only")
 
 
 def test_a_directory_without_a_path_is_not_shared() -> None:

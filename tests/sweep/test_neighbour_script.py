@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,7 +17,9 @@ import pytest
 from mountlab.box.containment import CGROUPS
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.neighbours import Beside, read_beside
+from mountlab.outcome.archive import unpack
 from mountlab.outcome.judging import Outcome
+from mountlab.sweep.beside import AwayNeighbours
 from mountlab.sweep.plan import PlannedTrial
 from programs import program
 from sweep.test_trial_script import Machine, left, opened
@@ -193,3 +197,82 @@ def test_a_limit_that_cannot_be_set_is_an_error_before_anything_is_measured(mach
     assert left(machine) == []
     assert outcome.reason.startswith(why)
     assert "exit_status" not in outcome.files
+
+
+# --- on a client ------------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """This machine as the client on which a neighbour of a trial runs."""
+
+    def __init__(self, machine: Machine, neighbour: dict[str, Any]) -> None:
+        self.machine, self.out = machine, machine.output_root / "r1" / "t0001"
+        planned = trial_beside(machine, neighbour).beside
+        self._away = AwayNeighbours(client="b", run_id="r1", output=str(self.out), neighbours=planned)
+
+    def argv(self, mode: str) -> tuple[str, ...]:
+        argv, groups = self._away.argv(mode), "/nowhere" if self.machine.without_cgroups else CGROUPS
+        return (*argv[:4], argv[4].replace(f"cgroups={CGROUPS}\n", f"cgroups={groups}\n"), *argv[5:])
+
+    def do(self, mode: str) -> subprocess.CompletedProcess[bytes]:
+        return self.machine.run(self.argv(mode))
+
+    @contextmanager
+    def connected(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Its neighbours run as long as this connection."""
+        argv = self.argv("run")
+        with subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=self.machine.environment
+        ) as run:
+            yield run
+        assert processes_of(self.machine) == []
+        assert left(self.machine) == []
+        assert not list(Path(CGROUPS).glob("*/mountlab-r1.t0001.*"))
+
+
+@pytest.fixture
+def client(machine: Machine) -> Client:
+    return Client(machine, STREAM)
+
+
+def test_a_neighbour_on_a_client_runs_until_it_is_stopped(client: Client) -> None:
+    """The connection is still there: a network that is cut is not seen on the client, which another one reaches."""
+    with client.connected():
+        assert client.do("wait").returncode == 0
+        wait_until("two looks", lambda: (client.out / "neighbours").read_text().count("n look ") >= 2)
+        stopped = client.do("stop")
+    assert stopped.returncode == 0
+    events = [line.split()[1] for line in unpack(stopped.stdout)["neighbours"].decode().splitlines()]
+    assert {"begun", "moves"} <= {*events}
+    assert events[-1] == "look", "after the measured time"
+
+
+def test_a_neighbour_on_a_client_ends_with_the_connection(client: Client) -> None:
+    with client.connected() as connection:
+        assert client.do("wait").returncode == 0
+        assert connection.stdin is not None
+        connection.stdin.close()
+        wait_until("it ends by itself", lambda: connection.poll() is not None)
+        assert client.do("stop").returncode == 0
+
+
+def test_what_a_killed_shell_has_started_on_a_client_is_left_to_the_runner(client: Client) -> None:
+    """`stop` fails at once; then the runner kills all processes of its run, and collects."""
+    with client.connected() as connection:
+        assert client.do("wait").returncode == 0
+        connection.kill()
+        connection.wait()
+        stopped = client.do("stop")
+        assert (stopped.returncode, stopped.stdout) == (1, b"")
+        client.machine.do(script_argv("leftovers.sh", "kill", "", "r1", "", "", script_argv("borrow.sh")[2]))
+        assert "neighbours" in unpack(client.do("collect").stdout)
+        assert client.do("stop").returncode == 0, "nothing is left to stop"
+
+
+def test_why_a_neighbour_does_not_run_on_a_client_is_known(machine: Machine) -> None:
+    argv = "sh -c 'echo no such disk >&2; exit 3' {directory}"
+    client = Client(machine, {"tool": "command", "argv": argv, "space": "1MiB"})
+    with client.connected():
+        waited = client.do("wait")
+        assert (waited.returncode, waited.stdout) == (1, b"n: it moved no bytes\n")
+        assert unpack(client.do("stop").stdout)["neighbour-n.txt"] == b"no such disk\n"

@@ -215,8 +215,12 @@ def test_a_neighbour_that_there_is_none_of_is_refused(beside: Any, words: list[s
         ({**FIO, "bs": ["4KiB", "1MiB"]}, ["neighbours.a.bs", "one value for each option"]),
         ({**FIO, "precondition": 25}, ["neighbours.a.precondition", "not measured"]),
         ({**FIO, "where": "there"}, ["neighbours.a.where", "same", "{filesystem: NAME}"]),
-        ({**FIO, "where": {"client": "far"}}, ["neighbours.a.where", "on a client is not supported"]),
+        ({**FIO, "where": {"client": "far off"}}, ["neighbours.a.where.client", "a client is a box", "params/boxes"]),
         ({**FIO, "limits": {"cpu_max": 50}}, ["neighbours.a.limits.cpu_max", "%"]),
+        (
+            {**FIO, "where": {"client": "b"}, "limits": {"cpu_max": "50%", "io_max_read": "1MiB"}},
+            ["neighbours.a.limits.io_max_read", "no block device", "{client: b}", "limits of cpu and memory"],
+        ),
         ({**FIO, "limits": {"memory_max": 50.5}}, ["neighbours.a.limits.memory_max", "KiB"]),
         ({**FIO, "where": {"filesystem": "xfs"}}, ["neighbours.a.where.filesystem", "unknown file system", "ext4"]),
         ({**FIO, "limits": {"io_weigh": 5}}, ["neighbours.a.limits.io_weigh", "unknown limit", "io_weight"]),

@@ -29,6 +29,11 @@ class NeighbourPlace:
     name: str = ""
     """Of the file system or the client."""
 
+    @property
+    def client(self) -> str:
+        """The client; '' where that is the box of the sweep."""
+        return self.name if self.kind == "client" else ""
+
 
 SAME_PLACE = NeighbourPlace()
 """On the file system under test."""

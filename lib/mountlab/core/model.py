@@ -377,8 +377,10 @@ class Sweep(Shown):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """The boxes beside its own that some workload is driven from, each once."""
-        return tuple(dict.fromkeys(name for workload in self.workloads for name in workload.clients))
+        """The boxes that some workload is driven from, or some neighbour runs on, each once."""
+        driving = (name for workload in self.workloads for name in workload.clients)
+        away = (self.neighbours[name].place.client for workload in self.workloads for name in workload.beside)
+        return tuple(dict.fromkeys(filter(None, (*driving, *away))))
 
     @cached_property
     def turns(self) -> tuple[tuple[Filesystem, str], ...]:

@@ -35,7 +35,8 @@ class TrialFiles(StrEnum):
     LEFT_DEVICES = "left_devices"
     # What ran beside it.
     NEIGHBOURS = "neighbours"
-    """When each neighbour began, moved its first bytes and ended, and what it had moved by then (neighbour.sh)."""
+    """When each neighbour began, moved its first bytes and ended, and what it had moved by then (neighbour.sh). Those
+    on a client have the times of its clock."""
     NEIGHBOUR_FAILED = "neighbour_failed"
     """Why nothing was measured: a neighbour did not run."""
     # Diagnostic trials.

@@ -1,11 +1,15 @@
-"""What ran beside a trial, as neighbour.sh kept it: how much it moved, and whether it ran all the time."""
+"""What ran beside a trial, as neighbour.sh kept it: how much it moved, and whether it ran all the time.
+
+On a client nothing looks right around the measured command. Then a line says by how many seconds the client's clock is
+ahead of the box's, and what had moved at both ends of the measured time follows from the looks around them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mountlab.core.groups import by_key
 from mountlab.core.trial_files import TrialFiles
@@ -13,14 +17,15 @@ from mountlab.core.trial_files import TrialFiles
 MOST_GAP = 0.05
 """A neighbour that does not run for more than this share of the measured time has not run beside the trial."""
 _LOOKS = ("from", "look", "to")
+AHEAD = "ahead"
+"""The event of that line."""
 TICKS_PER_S = 100
 """The unit of /proc/stat (USER_HZ), which is 100 on every architecture that Mountlab's tools are built for."""
 _UPTIME_STEP_S = 0.01
 
 
-@dataclass(frozen=True)
-class Look:
-    """What a neighbour had moved by some moment, all of its processes together."""
+class Look(NamedTuple):
+    """What a neighbour had moved by some moment, all of its processes together. All but the last two are sums."""
 
     at: float
     read_calls: int
@@ -93,12 +98,21 @@ def read_beside(files: Mapping[str, str]) -> dict[str, Beside]:
     """Return name of a neighbour to what it did, from the files of a trial; of those whose looks are complete."""
     lines = [line.split() for line in files.get(TrialFiles.NEIGHBOURS, "").splitlines()]
     by_name = by_key((words[0], words[1:]) for words in lines if len(words) > 2)
-    found = {name: _beside(events) for name, events in by_name.items()}
+    clock = files.get(TrialFiles.UPTIME, "").split()
+    times = clock[2:4] if len(clock) == 5 else []
+    measured = [float(time) for time in times if time.replace(".", "", 1).isdecimal()]
+    found = {name: _beside(events, measured) for name, events in by_name.items()}
     return {name: beside for name, beside in found.items() if beside}
 
 
-def _beside(events: Sequence[Sequence[str]]) -> Beside | None:
+def _beside(events: Sequence[Sequence[str]], measured: Sequence[float]) -> Beside | None:
+    """`measured`: begin and end of the measured time, on the clock of the box; fewer where that is not known."""
+    ahead_s = next((float(words[1]) for words in events if words[0] == AHEAD), None)
+    if ahead_s is not None:
+        events = [(words[0], str(float(words[1]) - ahead_s), *words[2:]) for words in events]
     looks = {kind: [_look(words[1:]) for words in events if words[0] == kind and len(words) == 11] for kind in _LOOKS}
+    if ahead_s is not None:
+        looks |= {kind: [*_look_between(looks["look"], at)] for kind, at in zip(("from", "to"), measured, strict=False)}
     if not looks["from"] or not looks["to"]:
         return None
     first, last = looks["from"][0], looks["to"][-1]
@@ -124,6 +138,16 @@ def _beside(events: Sequence[Sequence[str]]) -> Beside | None:
 
 def _look(words: Sequence[str]) -> Look:
     return Look(float(words[0]), *map(int, words[1:]))
+
+
+def _look_between(looks: Sequence[Look], at: float) -> Iterator[Look]:
+    """Yield what a look at a moment between two others would have seen: sums by proportion, and what runs as the later
+    one saw it."""
+    for before, after in pairwise(looks):
+        if before.at <= at < after.at:
+            share = (at - before.at) / (after.at - before.at)
+            sums = (round(low + share * (high - low)) for low, high in zip(before[1:-2], after[1:-2], strict=True))
+            yield Look._make((at, *sums, *after[-2:]))
 
 
 def _gaps_of_runs(events: Sequence[Sequence[str]], last: float) -> Iterator[tuple[float, float]]:

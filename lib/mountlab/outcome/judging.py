@@ -205,7 +205,8 @@ def _check_neighbours(workload: Workload, files: Files) -> None:
         raise NeighbourFault(f"neighbour {name} did not run: {why}", evidence=_last_words(files, name))
     if not workload.beside or TrialFiles.EXIT_STATUS not in files:
         return
-    beside = read_beside({TrialFiles.NEIGHBOURS: files.get(TrialFiles.NEIGHBOURS, b"").decode(errors="replace")})
+    names = (TrialFiles.NEIGHBOURS, TrialFiles.UPTIME)
+    beside = read_beside({name: files.get(name, b"").decode(errors="replace") for name in names})
     for name in workload.beside:
         if name not in beside:
             raise NeighbourFault(f"neighbour {name} did not run: nothing is known of what it did")

@@ -142,7 +142,7 @@ def _pseudonyms(runs: Sequence[Run]) -> Pseudonyms:
         ssh=named,
         paths=(str(SHIPPED), str(WORKSPACE), str(RESULTS), str(Path.cwd()), *(str(run.path.parent) for run in runs)),
     )
-    clients = {name for run in runs for cell in run.sweep.cells for name in cell.workload.clients}
+    clients = {name for run in runs for name in run.sweep.clients}
     return Pseudonyms(identities, {run.info.run_id: run.info.box_name for run in runs}, clients)
 
 

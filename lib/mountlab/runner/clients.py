@@ -16,6 +16,7 @@ from typing import Protocol
 
 from mountlab.box.connection import BoxConnection, Completed, Stream
 from mountlab.box.embedded.carry import End, carried
+from mountlab.box.leftovers import kill_run
 from mountlab.core.errors import (
     BoxLost,
     BoxRestarted,
@@ -31,12 +32,11 @@ from mountlab.core.shell import script_argv
 from mountlab.core.trial_files import TrialFiles
 from mountlab.outcome.archive import Files, unpack
 from mountlab.outcome.judging import Outcome
+from mountlab.runner.away import PATIENCE_S, NeighboursAway
 from mountlab.runner.steps import StepRunner
 from mountlab.sweep.clients import PlannedClient
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 
-PATIENCE_S = 60.0
-"""Time limit of commands that take milliseconds on an idle box."""
 MAKE_SOCKET_DIRECTORY = """
 install -d -m 700 -o "$1" "$2"
 """
@@ -126,6 +126,11 @@ class Clients:
             raise CommandError(problem, where=f"box {self._plan.box.name}", evidence=completed.error_text)
 
     # --- a trial ------------------------------------------------------------------------------------------------------
+
+    def neighbours(self, planned: PlannedTrial) -> NeighboursAway:
+        """Return the neighbours of a trial that run on clients."""
+        hosts = [(away, self._clients[away.client]) for away in planned.away]
+        return NeighboursAway(hosts, self._box_steps.execute)
 
     def attempt(self, planned: PlannedTrial, attempt_on_box: Callable[[], Outcome]) -> Outcome:
         """Attempt a trial while the servers of its clients run. Raises ClientLost if a client is lost and does not come
@@ -225,14 +230,23 @@ class _Client:
         with self._naming_client():
             return self._step_runner.execute(argv, timeout_s)
 
+    def attend(self, argv: tuple[str, ...]) -> Stream:
+        """Start a command that lives as long as the connection."""
+        with self._naming_client():
+            return self.connection.attend(argv, root=self._planned.privileged)
+
+    def kill_all(self) -> None:
+        """End all processes of the run on the client. Raises LeftoverError."""
+        with self._naming_client():
+            kill_run(self.connection, self._planned.lease.run_id)
+
     # --- fio's server -------------------------------------------------------------------------------------------------
 
     def serve(self, stop: ExitStack, *, limit_s: float) -> None:
         """Start the server; `stop` ends it."""
         argv = ("env", f"MOUNTLAB_RUN={self._planned.lease.run_id}", *self._script("serve", f"{limit_s:.0f}"))
         stop.callback(self.stop)
-        with self._naming_client():
-            self._server = self.connection.attend((*argv, self._planned.user), root=self._planned.privileged)
+        self._server = self.attend((*argv, self._planned.user))
 
     def wait(self) -> None:
         completed = self.run(self._script("wait"))

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 
 from mountlab.box.connection import BoxConnection
 from mountlab.box.leftovers import kill_run
-from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, ToolError
+from mountlab.core.errors import BoxRestarted, BoxTimeout, ClientLost, FloodError, NeighbourFault, ToolError
 from mountlab.core.model import Status, Trial
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.outcome.archive import Files, unpack
 from mountlab.outcome.consequences import is_last_of_cell
 from mountlab.outcome.judging import Attempts, Outcome, ScriptExit, judge, script_timeout
+from mountlab.runner.away import NeighboursAway
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Progress, Recorder
@@ -161,12 +162,17 @@ class TrialExecutor:
         return {TrialFiles.ROUNDS: rounds.text().encode()}
 
     def _attempt(self, planned: PlannedTrial) -> Outcome:
-        outcome = self._clients.attempt(planned, lambda: self._attempt_on_box(planned))
+        away = self._clients.neighbours(planned)
+        try:
+            with away.running():
+                outcome = self._clients.attempt(planned, lambda: self._attempt_on_box(planned, away))
+        except NeighbourFault as error:
+            outcome = Outcome(error=error)
         if not outcome.found_mount_unfit:
             self._uses.used.add(planned.mount)
         return outcome
 
-    def _attempt_on_box(self, planned: PlannedTrial) -> Outcome:
+    def _attempt_on_box(self, planned: PlannedTrial, away: NeighboursAway) -> Outcome:
         try:
             with self._interruption.at_once():
                 completed = self._box.run(planned.argv, timeout_s=planned.timeout_s, root=self._plan.privileged)
@@ -186,7 +192,13 @@ class TrialExecutor:
         script_exit = ScriptExit(
             exit_status=completed.exit_status, archive=completed.stdout, error_text=completed.error_text
         )
-        return judge(planned.cell.workload, files, script_exit, timeout_s=planned.command.timeout_s, parse=parsed)
+        return judge(
+            planned.cell.workload,
+            away.with_files(files),
+            script_exit,
+            timeout_s=planned.command.timeout_s,
+            parse=parsed,
+        )
 
     def _collect(self, planned: PlannedTrial) -> dict[str, bytes]:
         """Kill the processes of a trial that could not end itself, and return the files that it left."""

@@ -6,14 +6,16 @@ Their part of a trial's script is neighbour.sh; what it keeps of them is read by
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from mountlab.box.containment import CGROUPS
 from mountlab.checks import asks_direct
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.model import FILES, Filesystem, Neighbour, Scalar, Sweep, Workload
+from mountlab.core.model import FILES, Filesystem, Neighbour, Program, Scalar, Sweep, Workload
 from mountlab.core.options import Option
 from mountlab.core.seeds import derived
+from mountlab.core.shell import SharedScript, script_text
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
@@ -24,6 +26,8 @@ DIRECTORY = ".beside"
 """What is appended to the name of a trial, for the directory of its neighbours; ownership.sh knows it."""
 START_S = 60
 """A neighbour has to move its first bytes within this time."""
+AWAY_LOOK_S = "0.25"
+"""How often a client looks at what its neighbours have moved: the ends of the measured time lie between two looks."""
 LONGER_S = 120.0
 """A neighbour may run for so much longer than the measured command: it begins before it, and the tool has some time to
 end."""
@@ -50,19 +54,48 @@ def neighbours_of(sweep: Sweep, workload: Workload) -> tuple[Neighbour, ...]:
     return tuple(sweep.neighbours[name] for name in workload.beside)
 
 
-def run_workloads(sweep: Sweep) -> tuple[Workload, ...]:
-    """Return the workloads of a sweep, and those of the neighbours that run beside one."""
-    used = {name for workload in sweep.workloads for name in workload.beside}
-    return (*sweep.workloads, *(sweep.neighbours[name].workload for name in sorted(used)))
+def used_neighbours(sweep: Sweep) -> tuple[Neighbour, ...]:
+    """Return the neighbours that run beside some workload, each once."""
+    names = dict.fromkeys(name for workload in sweep.workloads for name in workload.beside)
+    return tuple(sweep.neighbours[name] for name in names)
+
+
+def programs_on(sweep: Sweep, client: str = "") -> Iterator[Program]:
+    """Yield the programs of tools that run on the box of a sweep, or as neighbours on a client."""
+    beside = (neighbour.workload for neighbour in used_neighbours(sweep) if neighbour.place.client == client)
+    for workload in (*(() if client else sweep.workloads), *beside):
+        yield from TOOLS[workload.tool].programs_for(workload)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwayNeighbours:
+    """The neighbours of one trial that run on one client."""
+
+    client: str
+    run_id: str
+    """That of the client's lease."""
+    output: str
+    """The directory there that takes what is kept of them."""
+    neighbours: tuple[PlannedNeighbour, ...]
+
+    def argv(self, mode: str) -> tuple[str, ...]:
+        """Return the command for the client. `mode`: run, wait, stop or collect (away.sh)."""
+        variables = {"out": self.output, "cgroups": CGROUPS, "look_s": AWAY_LOOK_S}
+        lines = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
+        head = "\n".join([*lines, beside_head(self.neighbours)])
+        script = SharedScript(f"{head}\n", script_text("away.sh"))
+        return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, "away.sh", mode)
 
 
 def planned_neighbour(
     neighbour: Neighbour, root: str, output: str, *, limit_s: float, seed: int, in_memory: bool
 ) -> PlannedNeighbour:
     """Plan a neighbour of the trial whose output directory is `output`. `root`: the directory for trials of its file
-    system; `limit_s`: the longest that the measured command may run; `seed`: that of the trial."""
-    tool, trial_id = TOOLS[neighbour.workload.tool], output.rpartition("/")[2]
-    directory, notes = f"{root}/{trial_id}{DIRECTORY}/{neighbour.name}", f"{output}{DIRECTORY}/{neighbour.name}"
+    system; `limit_s`: the longest that the measured command, or on a client the whole trial, may run; `seed`: that of
+    the trial. On a client both directories are as it sees them."""
+    tool, trial_id, client = TOOLS[neighbour.workload.tool], output.rpartition("/")[2], neighbour.place.client
+    beside = f"{trial_id}{DIRECTORY}{client and f'-{client}'}"
+    directory, notes = f"{root}/{beside}/{neighbour.name}", f"{output}{DIRECTORY}/{neighbour.name}"
     workload = tool.lasting(neighbour.workload, limit_s + LONGER_S)
     target = replace(FILES, seed=derived(seed, "neighbour", neighbour.name), in_memory=in_memory)
     command = replace(tool.command(workload, directory, notes, target), timeout_s=limit_s + 2 * LONGER_S)
@@ -105,8 +138,9 @@ def _functions(number: int, planned: PlannedNeighbour) -> tuple[str, ...]:
 
 def place_of(sweep: Sweep, neighbour: Neighbour, fs: Filesystem) -> Filesystem:
     """Return the file system on which a neighbour of trials on `fs` runs."""
-    name = neighbour.place.name
-    return next(other for other in (*sweep.filesystems, fs) if other.name == name) if name else fs
+    if neighbour.place.kind != "filesystem":
+        return fs
+    return next(other for other in (*sweep.filesystems, fs) if other.name == neighbour.place.name)
 
 
 def filesystems_beside(sweep: Sweep, fs: Filesystem, workloads: Iterable[Workload]) -> tuple[Filesystem, ...]:
@@ -120,6 +154,8 @@ def neighbour_refusal(fs: Filesystem, other: Filesystem, neighbour: Neighbour, f
     family = FAMILIES[other.type]
     if family.mounted_as(other) == BLOCK_DEVICE:
         return f"neighbour {neighbour.name} needs files of its own: a block device without a file system has none"
+    if neighbour.place.client and (unshared := family.refuses_clients(fs)):
+        return f"neighbour {neighbour.name} runs on a client: {unshared}"
     if other.name != fs.name and (shared := _devices(fs) & _devices(other)):
         return f"neighbour {neighbour.name}: {fs.name} and {other.name} lie on one device, {min(shared)}"
     return family.unavailable(other, facts) or family.refuses(other, neighbour.workload)
@@ -132,8 +168,7 @@ def _devices(fs: Filesystem) -> set[str]:
 
 def neighbour_texts(sweep: Sweep) -> list[str]:
     """Return each neighbour that runs beside some workload, in words."""
-    used = dict.fromkeys(name for workload in sweep.workloads for name in workload.beside)
-    return [f"{name}: {_neighbour_text(sweep.neighbours[name])}" for name in used]
+    return [f"{neighbour.name}: {_neighbour_text(neighbour)}" for neighbour in used_neighbours(sweep)]
 
 
 def _neighbour_text(neighbour: Neighbour) -> str:
@@ -146,7 +181,8 @@ def _neighbour_text(neighbour: Neighbour) -> str:
         if not (name in options and options[name].default == value)
     ]
     limits = ", ".join(f"{name} {value}" for name, value in neighbour.limits.items())
-    place = {"same": "the same file system", "filesystem": neighbour.place.name}[neighbour.place.kind]
+    name = neighbour.place.name
+    place = {"same": "the same file system", "filesystem": name, "client": f"client {name}"}[neighbour.place.kind]
     return f"{neighbour.workload.tool} on {place}: {', '.join(given)}{f'; limits: {limits}' if limits else ''}"
 
 

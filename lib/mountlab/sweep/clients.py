@@ -15,6 +15,7 @@ from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, 
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import ANYTHING, NOT_MOUNTED
+from mountlab.sweep.beside import used_neighbours
 from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.tools import TOOLS
 
@@ -103,6 +104,11 @@ def endpoints(
     )
 
 
+def driving_clients(sweep: Sweep) -> tuple[str, ...]:
+    """Return the clients that some workload is driven from, each once; on others only neighbours run."""
+    return tuple(dict.fromkeys(name for workload in sweep.workloads for name in workload.clients))
+
+
 # --- whether it can be done -------------------------------------------------------------------------------------------
 
 
@@ -121,33 +127,51 @@ def check_clients(sweep: Sweep, box: str, facts: BoxFacts) -> None:
             _check_shared(sweep, workload)
             for name in workload.clients:
                 _check_client(sweep, workload, name, box, facts)
+    _check_neighbours(sweep, box, facts)
+
+
+def _check_neighbours(sweep: Sweep, box: str, facts: BoxFacts) -> None:
+    """Raise PlanError where a neighbour cannot run on the client that it names."""
+    for neighbour in used_neighbours(sweep):
+        name, client = neighbour.name, neighbour.place.client
+        if not client:
+            continue
+        where = f"neighbours.{name}.where.client"
+        if client == box:
+            raise PlanError(
+                "this is the box of the sweep itself", where=where, got=client, allowed="another box, or where: same"
+            )
+        _check_any_shared(sweep, where, client, "no file system of the sweep can be seen by a client")
+        own = _check_rights_of_client(client, box, where, facts)
+        _check_sight(sweep, client, box, own)
+        for program in TOOLS[neighbour.workload.tool].programs_for(neighbour.workload):
+            if reason := own.programs.unfit(program):
+                raise PlanError(
+                    f"client {client} cannot run neighbour {name}",
+                    where=where,
+                    got=f"{program.name}: {reason}",
+                    next_step=f"mountlab box prepare {client}",
+                )
 
 
 def _check_shared(sweep: Sweep, workload: Workload) -> None:
+    where, names = f"workloads.{workload.name}.clients", ", ".join(workload.clients)
+    _check_any_shared(sweep, where, names, "no file system of the sweep can be driven from several clients")
+
+
+def _check_any_shared(sweep: Sweep, where: str, names: str, what: str) -> None:
+    """Raise PlanError where a client can see none of the file systems."""
     reasons = [FAMILIES[fs.type].refuses_clients(fs) for fs in sweep.filesystems]
     if all(reasons):
-        raise PlanError(
-            "no file system of the sweep can be driven from several clients",
-            where=f"workloads.{workload.name}.clients",
-            got=", ".join(workload.clients),
-            allowed="; ".join(dict.fromkeys(filter(None, reasons))),
-        )
+        allowed = "; ".join(dict.fromkeys(filter(None, reasons)))
+        raise PlanError(what, where=where, got=names, allowed=allowed)
 
 
 def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: BoxFacts) -> None:
     """Raise PlanError for a client without rights, or with other programs than the box that asks: the versions of a
     protocol must agree, and figures of different programs are not one sample."""
-    where, client = f"workloads.{workload.name}.clients: {name}", facts.clients.get(name)
-    if client is None:
-        raise PlanError(f"nothing is known of client {name}", where=where, got="no facts of it")
-    for machine, rights in ((box, facts.rights.level), (name, client.rights.level)):
-        if rights == "helper":
-            raise PlanError(
-                "the helper of a box does not serve clients",
-                where=where,
-                got=f"box {machine}: become: helper",
-                allowed="root, sudo without a password, or none (for directories)",
-            )
+    where = f"workloads.{workload.name}.clients: {name}"
+    client = _check_rights_of_client(name, box, where, facts)
     _check_sight(sweep, name, box, client)
     for program in TOOLS[workload.tool].programs_for(workload):
         asks, serves = (
@@ -162,6 +186,22 @@ def _check_client(sweep: Sweep, workload: Workload, name: str, box: str, facts: 
                 allowed=f"{asks or 'none'}, as on {box}",
                 next_step=f"install the same version on both (`mountlab box prepare {name}` installs what is missing)",
             )
+
+
+def _check_rights_of_client(name: str, box: str, where: str, facts: BoxFacts) -> BoxFacts:
+    """Return the facts of a client. Raises PlanError where it, or the box, has rights by a helper only."""
+    client = facts.clients.get(name)
+    if client is None:
+        raise PlanError(f"nothing is known of client {name}", where=where, got="no facts of it")
+    for machine, rights in ((box, facts.rights.level), (name, client.rights.level)):
+        if rights == "helper":
+            raise PlanError(
+                "the helper of a box does not serve clients",
+                where=where,
+                got=f"box {machine}: become: helper",
+                allowed="root, sudo without a password, or none (for directories)",
+            )
+    return client
 
 
 def _check_sight(sweep: Sweep, name: str, box: str, facts: BoxFacts) -> None:

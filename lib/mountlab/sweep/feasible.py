@@ -19,7 +19,7 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep import traced
-from mountlab.sweep.beside import filesystems_beside, neighbours_of, place_of, run_workloads
+from mountlab.sweep.beside import filesystems_beside, neighbours_of, place_of, programs_on
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.sweep.planned_state import kept_bytes, made_states, makes_states, purged_devices
 from mountlab.tools import TOOLS
@@ -37,19 +37,21 @@ MEMORY_SHARE = 0.8
 
 def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
     """Return programs of every tool and every family, and those that the sweep itself names, each once: what facts and
-    `box check` ask for. Those of plug-ins only where the sweep names them, or where there is none."""
+    `box check` ask for, of clients too. Those of plug-ins only where the sweep names them, or where there is none."""
     tools, families = (TOOLS, FAMILIES) if sweep is None else (TOOLS.own, FAMILIES.own)
     programs = [*TRIAL_PROGRAMS, *(program for tool in tools.values() for program in tool.programs)]
     programs += TRACING_PROGRAMS
     programs += [program for family in families.values() for program in family.programs]
     programs += [LOSETUP, *GUARD_PROGRAMS, *kept.ALL_PROGRAMS]
-    needed = needed_programs(sweep) if sweep else ()
-    return tuple({program.name: program for program in (*needed, *programs)}.values())
+    named = (
+        () if sweep is None else (*needed_programs(sweep), *(p for c in sweep.clients for p in programs_on(sweep, c)))
+    )
+    return tuple({program.name: program for program in (*named, *programs)}.values())
 
 
 def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     """Return programs that the box must have for this sweep, each once."""
-    programs = [*TRIAL_PROGRAMS, *(p for w in run_workloads(sweep) for p in TOOLS[w.tool].programs_for(w))]
+    programs = [*TRIAL_PROGRAMS, *programs_on(sweep)]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     programs += TRACING_PROGRAMS if sweep.design.explain else ()
     programs += [p for fs in sweep.filesystems for p in kept.programs(fs, _states_of(fs, sweep))]

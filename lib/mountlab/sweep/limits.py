@@ -61,7 +61,7 @@ def _limited(sweep: Sweep, facts: BoxFacts) -> Iterator[tuple[Neighbour, Filesys
             place = place_of(sweep, neighbour, cell.filesystem)
             pair = (neighbour.name, place.name)
             skipped = neighbour_refusal(cell.filesystem, place, neighbour, facts)
-            if neighbour.limits and neighbour.place.kind != "client" and not skipped and pair not in seen:
+            if neighbour.limits and not neighbour.place.client and not skipped and pair not in seen:
                 seen.add(pair)
                 yield neighbour, place
 

@@ -1,7 +1,8 @@
 # Needs limits.sh
 # The neighbours of a trial: programs that run beside the measured one, each in a cgroup of its own where the trial has one.
-# Functions only, for trial.sh. Its head has beside, their numbers; `neighbour N`, which sets name, place (its directory, on
-# the file system), notes (the directory of its output), limits and direct_io ('' or yes); limits_N, lay_out_N and run_N.
+# Functions only, for trial.sh, and for away.sh on a client. Its head has beside, their numbers; `neighbour N`, which sets name,
+# place (its directory, on the file system), notes (the directory of its output), limits and direct_io ('' or yes); limits_N,
+# lay_out_N and run_N.
 # Into $out/neighbours goes one line for each event, with its time in /proc/uptime:
 #     NAME begun | moves | ended STATUS | gave-up
 #     NAME look | from | to READ_CALLS WRITE_CALLS READ WRITTEN CALLS USER_TICKS ALL_TICKS RUNNING STOPPED
@@ -74,12 +75,12 @@ look_at_neighbours() {
 # has just begun.
 going_on() { [ -e "$out.beside/on" ] && kill -0 $$ 2>/dev/null; }
 
-# Every second. Whether they run all the time does not hang on this: an end is seen at once.
+# Every look_s seconds. Whether they run all the time does not hang on this: an end is seen at once.
 watch_neighbours() {
     napping=''
     trap '[ -z "$napping" ] || kill "$napping"; exit' TERM
     while going_on; do
-        sleep 1 &
+        sleep "${look_s:-1}" &
         napping=$!
         wait "$napping"
         look_at_neighbours look

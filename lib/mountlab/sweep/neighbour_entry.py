@@ -10,7 +10,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Neighbour, Scalar, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.units import parse_bytes, parse_percent
-from mountlab.sweep.workload_entry import DESIGN_KEYS, read_workloads
+from mountlab.sweep.workload_entry import BOX_NAME, DESIGN_KEYS, read_workloads
 from mountlab.tools import TOOLS
 
 WHERE, LIMITS = "where", "limits"
@@ -33,7 +33,8 @@ CPU_PERIOD_US = 100_000
 
 NEIGHBOUR_KEYS: dict[str, str] = {
     WHERE: f"Where it runs: `{_SAME}`, the file system under test, which holds where nothing is said; "
-    "`{filesystem: NAME}`, another one of the sweep, which is mounted meanwhile.",
+    "`{filesystem: NAME}`, another one of the sweep, which is mounted meanwhile; `{client: BOX}`, another box that "
+    "sees the file system under test (nfs, or dir with `path`).",
     LIMITS: "Limits of its cgroup (v2, or v1 where it has the like): `io_weight`, `cpu_weight` (1 to 10000; 100 is the "
     "usual), `io_max_read`, `io_max_write` (bytes per second: 50MiB), `io_max_read_iops`, `io_max_write_iops`, "
     "`cpu_max` (of one processor: 50%), `memory_high`, `memory_max`. One that the box cannot set is an error of "
@@ -60,6 +61,13 @@ def _neighbour(name: str, entry: dict[str, Any], filesystems: Collection[str], w
         )
     place = _place(entry.pop(WHERE, _SAME), filesystems, f"{where}.{WHERE}")
     limits = _limits(entry.pop(LIMITS, {}), f"{where}.{LIMITS}")
+    if place.client and (of_device := [limit for limit in limits if limit.startswith("io_")]):
+        raise ParameterError(
+            "a client has no block device below the file system, which limits of io need",
+            where=f"{where}.{LIMITS}.{of_device[0]}",
+            got=f"{WHERE}: {{client: {place.client}}}",
+            allowed="limits of cpu and memory; or a rate, where the tool has one",
+        )
     for key in entry:
         if key in DESIGN_KEYS:
             raise ParameterError(
@@ -87,19 +95,17 @@ def _place(raw: object, filesystems: Collection[str], where: str) -> NeighbourPl
         if kind == "filesystem" and name not in filesystems:
             raise unknown_key(name, [*filesystems], where=f"{where}.{kind}", what="file system")
         if kind == "client":
-            raise ParameterError(
-                "a neighbour on a client is not supported",
-                where=where,
-                got=repr(raw),
-                allowed=f"{_SAME} or {{filesystem: NAME}}",
-                next_step="start the load on that box by hand, and state it in the question of the sweep",
-            )
+            if not (isinstance(name, str) and BOX_NAME.fullmatch(name)):
+                raise ParameterError(
+                    "a client is a box", where=f"{where}.{kind}", got=repr(name), allowed="a name of params/boxes/*.yml"
+                )
+            return NeighbourPlace("client", name)
         return NeighbourPlace("filesystem", name)
     raise ParameterError(
         "not a place for a neighbour",
         where=where,
         got=repr(raw),
-        allowed=f"{_SAME} or {{filesystem: NAME}}",
+        allowed=f"{_SAME}, {{filesystem: NAME}} or {{client: BOX}}",
     )
 
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Step, StepRole, Sweep
 from mountlab.core.shell import SharedScript, script_text
 from mountlab.filesystems import is_made
-from mountlab.sweep.beside import PlannedNeighbour
+from mountlab.sweep.beside import AwayNeighbours, PlannedNeighbour
 from mountlab.sweep.clients import ClientMount, PlannedClient
 from mountlab.sweep.planned_state import MOUNT_S, PlannedState
 from mountlab.tools.base import Command
@@ -64,7 +64,9 @@ class PlannedTrial:
     endpoints: tuple[ClientEndpoint, ...] = ()
     """The clients that drive it, where that is not the box itself."""
     beside: tuple[PlannedNeighbour, ...] = ()
-    """What runs meanwhile."""
+    """What runs meanwhile on the box."""
+    away: tuple[AwayNeighbours, ...] = ()
+    """What runs meanwhile on clients."""
     skip_reason: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
     diagnostic: bool = False
@@ -79,6 +81,12 @@ class PlannedTrial:
         """The command for the box. Made when it is asked for: the script is the longest part of a large plan."""
         script = SharedScript(f"{self.head}\n", _trial_script(traced=self.diagnostic, beside=bool(self.beside)))
         return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
+
+    @property
+    def neighbours(self) -> tuple[tuple[str, PlannedNeighbour], ...]:
+        """All that runs meanwhile, with the client that it runs on, '' for the box."""
+        away = ((group.client, planned) for group in self.away for planned in group.neighbours)
+        return (*(("", planned) for planned in self.beside), *away)
 
 
 @cache

@@ -21,6 +21,7 @@ from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
 from mountlab.sweep.beside import neighbour_texts
 from mountlab.sweep.capacity_time import SearchTime
+from mountlab.sweep.clients import driving_clients
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.sweep.state_text import state_lines, states_json
 from mountlab.tools import TOOLS, data_lines, remark_lines
@@ -81,7 +82,7 @@ def _trial_row(trial: PlannedTrial) -> dict[str, object]:
         "seed": trial.command.seed,
         "prepare": [list(argv) for argv in trial.command.prepare],
         "ready": [list(argv) for argv in trial.ready],
-        "beside": {planned.name: list(planned.command.argv) for planned in trial.beside},
+        "beside": {planned.name: list(planned.command.argv) for _, planned in trial.neighbours},
         "measured": list(trial.command.argv),
     }
 
@@ -130,7 +131,8 @@ def _lines(plan: Plan, facts: BoxFacts) -> Iterator[str]:
     cells = f"{len(stage.cells)} cells x {times} blocks"
     yield f"box          {plan.box.name} ({facts.machine.hostname}, Linux {facts.kernel.release}), {rights}"
     if plan.clients:
-        yield f"clients      {', '.join(client.name for client in plan.clients)}, by fio's client/server mode over SSH"
+        how = "fio's client/server mode over SSH" if driving_clients(plan.sweep) else "neighbours that run there"
+        yield f"clients      {', '.join(client.name for client in plan.clients)}, by {how}"
     yield from _labelled("design", thinned(plan.sweep))
     yield f"trials       {most}{len(plan.trials) - len(traced)}: {cells}, and {warm} warm-up trials"
     if traced:
@@ -305,9 +307,10 @@ def _commands(plan: Plan) -> Iterator[str]:
             least = max(TOOLS[trial.cell.workload.tool].least_rate(trial.cell.workload), 1)
             later = f"then from the answers before it, {least:,.0f} or more"
             yield f"    rate     {search.start:,.0f} requests/s in its first trial; {later}"
-        for planned in trial.beside:
-            yield from (f"    lays out {shlex.join(argv)}   (for {planned.name})" for argv in planned.command.prepare)
-            yield f"    beside   {shlex.join(planned.command.argv)}   ({planned.name}, until the tool ends)"
+        for client, planned in trial.neighbours:
+            name = planned.name + (f" on {client}" if client else "")
+            yield from (f"    lays out {shlex.join(argv)}   (for {name})" for argv in planned.command.prepare)
+            yield f"    beside   {shlex.join(planned.command.argv)}   ({name}, until the tool ends)"
         yield f"    measure  {shlex.join(trial.command.argv)}"
     for cell, reason in plan.skipped.items():
         yield f"  {cell}: skipped: {reason}"

@@ -20,6 +20,7 @@ from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.read_back import control_ids, wants_second_control
 from mountlab.sweep.beside import (
+    AwayNeighbours,
     PlannedNeighbour,
     filesystems_beside,
     neighbour_refusal,
@@ -255,12 +256,12 @@ class Planner:
         cache = cache_state(cell.workload, design)
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
         programs = tool.programs_for(cell.workload)
-        command = self._as_installed(tool.command(workload, directory, output, target), programs)
+        command = _as_installed(tool.command(workload, directory, output, target), programs, self.facts)
         command = replace(command, timeout_s=design.trial_timeout_s)
+        # Preparation (laying out a file) may take as long as the measured part again.
+        limit_s = 2 * command.timeout_s + 60
         ready = _ready(command, cache, in_memory=in_memory)
-        beside = tuple(
-            self._neighbour(neighbour, mount, output, seed) for neighbour in neighbours_of(self.sweep, cell.workload)
-        )
+        beside = tuple(self._beside(cell.workload, mount, output, seed))
         head = TrialHead(
             sweep=self.sweep,
             facts=self.facts,
@@ -285,30 +286,50 @@ class Planner:
             command=command,
             run_id=self.run_id,
             head=f"{head}\n{traced_head(cell.workload, command.timeout_s, self.facts)}" if traced else head,
-            # Preparation (laying out a file) may take as long as the measured part again.
-            timeout_s=2 * command.timeout_s + 60,
+            timeout_s=limit_s,
             expected_s=expected_s + (TRACING_S if traced else 0.0),
             ready=ready,
             endpoints=client_endpoints,
             beside=beside,
+            away=tuple(self._away(cell.workload, mount, trial_id, seed, limit_s)),
             skip_reason=mount.skip_reason or self._refusal(fs, cell.workload),
             diagnostic=traced,
             redrawn=partial(self.trial, number, group, cell, mount) if cell.workload.precondition else None,
             at_rate=partial(self.trial, number, group, cell, mount, 0) if cell.workload.search else None,
         )
 
-    def _neighbour(self, neighbour: Neighbour, mount: PlannedMount, output: str, seed: int) -> PlannedNeighbour:
-        fs = place_of(self.sweep, neighbour, mount.filesystem)
-        planned = planned_neighbour(
-            neighbour,
-            FAMILIES[fs.type].root_of(fs, self.place(fs, mount.id)),
-            output,
-            limit_s=self.sweep.design.trial_timeout_s,
-            seed=seed,
-            in_memory=stays_in_memory(fs, self.facts),
-        )
+    def _beside(self, workload: Workload, mount: PlannedMount, output: str, seed: int) -> Iterator[PlannedNeighbour]:
+        """Yield what runs on the box beside a trial. `output`: the directory of the trial's output."""
+        for neighbour in neighbours_of(self.sweep, workload):
+            fs = place_of(self.sweep, neighbour, mount.filesystem)
+            if not neighbour.place.client:
+                root = FAMILIES[fs.type].root_of(fs, self.place(fs, mount.id))
+                yield self._neighbour(neighbour, fs, root, output, seed, self.sweep.design.trial_timeout_s)
+
+    def _away(
+        self, workload: Workload, mount: PlannedMount, trial_id: str, seed: int, limit_s: float
+    ) -> Iterator[AwayNeighbours]:
+        """Yield what runs on each client that sees the file system beside a trial, which takes `limit_s` at most."""
+        roots = {seen.client: seen.root for seen in mount.clients}
+        for client in self.clients:
+            output = f"{client.lease.output_dir}/{trial_id}"
+            planned = tuple(
+                self._neighbour(neighbour, mount.filesystem, roots[client.name], output, seed, limit_s)
+                for neighbour in neighbours_of(self.sweep, workload)
+                if neighbour.place.client == client.name in roots
+            )
+            if planned:
+                yield AwayNeighbours(client=client.name, run_id=client.lease.run_id, output=output, neighbours=planned)
+
+    def _neighbour(
+        self, neighbour: Neighbour, fs: Filesystem, root: str, output: str, seed: int, limit_s: float
+    ) -> PlannedNeighbour:
+        """Plan one neighbour (planned_neighbour), with the programs of the machine on which it runs."""
+        client, in_memory = neighbour.place.client, stays_in_memory(fs, self.facts)
+        planned = planned_neighbour(neighbour, root, output, limit_s=limit_s, seed=seed, in_memory=in_memory)
         programs = TOOLS[neighbour.workload.tool].programs_for(neighbour.workload)
-        return replace(planned, command=self._as_installed(planned.command, programs))
+        facts = self.facts.clients[client] if client else self.facts
+        return replace(planned, command=_as_installed(planned.command, programs, facts))
 
     def _refusal(self, fs: Filesystem, workload: Workload) -> str:
         """Return why a workload cannot run on a file system, or what is to run beside it; '' where both can."""
@@ -328,14 +349,15 @@ class Planner:
             names = ("round", precondition)
         return derived(self.seed, "explain" if group.diagnostic else "block", group.block, *names)
 
-    def _as_installed(self, command: Command, programs: tuple[Program, ...]) -> Command:
-        """Return a command with the path of each program that does not lie on the box's PATH."""
-        paths = {program.name: self.facts.programs.path(program.name) for program in programs if program.places}
 
-        def full(argv: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(paths.get(word) or word for word in argv)
+def _as_installed(command: Command, programs: tuple[Program, ...], facts: BoxFacts) -> Command:
+    """Return a command with the path of each program that does not lie on the box's PATH."""
+    paths = {program.name: facts.programs.path(program.name) for program in programs if program.places}
 
-        return replace(command, argv=full(command.argv), prepare=tuple(full(argv) for argv in command.prepare))
+    def full(argv: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(paths.get(word) or word for word in argv)
+
+    return replace(command, argv=full(command.argv), prepare=tuple(full(argv) for argv in command.prepare))
 
 
 def _ready(command: Command, cache: str, *, in_memory: bool) -> tuple[tuple[str, ...], ...]:

@@ -12,6 +12,7 @@ from mountlab.core.model import Box, Step, Sweep, Workload
 from mountlab.core.shell import script_text
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.base import script_step
+from mountlab.sweep.clients import driving_clients
 from mountlab.tools import TOOLS
 from mountlab.tracing.calls import NUMBERS
 from mountlab.tracing.events import perf_words
@@ -54,11 +55,11 @@ def check_traceable(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
     """Raise PlanError where the sweep explains, and this box cannot be traced."""
     if not sweep.design.explain:
         return
-    if sweep.clients:
+    if driving_clients(sweep):
         raise PlanError(
             "a workload that clients drive is not explained: its operations begin on other machines",
             where="design.explain",
-            got=f"clients {', '.join(sweep.clients)}",
+            got=f"clients {', '.join(driving_clients(sweep))}",
             allowed="workloads that the box itself runs",
             next_step=INSTEAD,
         )
