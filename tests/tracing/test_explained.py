@@ -165,7 +165,7 @@ def test_a_file_system_without_a_device_has_no_shares_of_one() -> None:
 def test_of_a_device_that_is_not_known_no_work_is_counted() -> None:
     """It did some: none would be false."""
     whole, found = work(explain(written(10))), work(explain(written(10), devices=None))
-    of_others = {"context_switches_per_op", "processor_s_per_op", "processor_waits_per_op"}
+    of_others = {"commit_share_of_sync", "context_switches_per_op", "processor_s_per_op", "processor_waits_per_op"}
     assert found == {name: value for name, value in whole.items() if name.partition(" ")[0] in of_others}
 
 

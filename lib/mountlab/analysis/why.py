@@ -21,12 +21,13 @@ from mountlab.analysis.why_frames import Why, moving
 from mountlab.core.findings import Comparison, Estimate
 from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
-from mountlab.core.layers import FEW, LAYERS, QUANTITIES, RAN_INSTEAD, THROUGH, WAITS
-from mountlab.core.model import Sweep
+from mountlab.core.layers import FEW, LAYERS, OF_THE_DEVICE, QUANTITIES, RAN_INSTEAD, SHARES, THROUGH, WAITS
+from mountlab.core.model import Filesystem, Sweep, Workload
 from mountlab.core.names import cell_id, workload_label
 from mountlab.stats import DifferenceShare, Ratio, compare, estimate, not_smaller, shares_of_parts
 from mountlab.stats.estimates import Floats
 from mountlab.stats.histograms import enough
+from mountlab.sweep.beside import neighbours_of, place_of
 
 STATISTICS = ("mean", "p99")
 _LEAST_TIME = 0.05
@@ -404,16 +405,25 @@ class _WorkKey(NamedTuple):
 
 def work(why: Why, sweep: Sweep) -> list[WorkFigure]:
     """Return each ratio of work of each cell, with its interval over diagnostic trials, and its ratio to that of the
-    baseline: workloads in the order of the sweep, quantities in that of QUANTITIES, file systems in theirs."""
+    baseline; without what a device did for a neighbour as well. Workloads come in the order of the sweep, quantities in
+    that of QUANTITIES, file systems in theirs."""
     values = _work_by_block(why)
     keys = sorted({key for key, _ in values}, key=_work_order)
     figures = []
     for workload in sweep.workloads:
         per = _moving(why, sweep, workload.label)
         for key, filesystem in product(keys, sweep.filesystems):
+            if key.quantity in OF_THE_DEVICE and has_neighbour(sweep, workload, filesystem):
+                continue
             if figure := _work_figure(values, sweep, key, workload.label, filesystem.name, per):
                 figures.append(figure)
     return figures
+
+
+def has_neighbour(sweep: Sweep, workload: Workload, filesystem: Filesystem) -> bool:
+    """Return whether a neighbour of a workload is at work on the file system under test itself."""
+    places = (place_of(sweep, neighbour, filesystem) for neighbour in neighbours_of(sweep, workload))
+    return any(place.name == filesystem.name for place in places)
 
 
 def _moving(why: Why, sweep: Sweep, workload: str) -> str:
@@ -460,7 +470,7 @@ def _work_figure(
     pairs = [(ours[block], theirs[block]) for block in sorted(ours.keys() & theirs.keys())]
     has_ratio = pairs and all(min(pair) > 0 for pair in pairs)
     mean = estimate(list(ours.values()), level=sweep.design.level, unit=key.unit)
-    if key.quantity == "share_of_ios":
+    if key.quantity in SHARES:
         mean = replace(mean, high=min(mean.high, 1.0))
     return WorkFigure(
         filesystem=filesystem,

@@ -21,6 +21,9 @@ FEW = 0.01
 """Of the operations of a workload: if fewer of them read or write, its ratios of work are to all operations."""
 WAITS = "processor_waits_per_op"
 """How often, per operation, it or a thread that it waits for was ready to run and had no processor."""
+COMMIT_SHARE, OTHERS_SHARE = "commit_share_of_sync", "others_share_of_sync"
+"""Of the time of syncs: what passes while one waits for a commit of the journal, or for a checkpoint; and of that the
+time in which the device writes data that the tool did not queue."""
 LAYERS: dict[str, Layer] = {
     "tool": Layer("time in the tool itself", "tool"),
     "processor": Layer("time on the processor", "processor"),
@@ -64,8 +67,21 @@ QUANTITIES: dict[str, Quantity] = {
     WAITS: Quantity("waits for a processor per operation", "waits for a processor per {operation}"),
     "processor_s_per_op": Quantity("processor time per operation", "of processor time per {operation}"),
     "share_of_ios": Quantity("share of device I/Os", "of the device I/Os"),
+    COMMIT_SHARE: Quantity("share of a sync behind the journal", "of a sync behind the journal"),
+    OTHERS_SHARE: Quantity(
+        "share of a sync behind the journal beside data of others", "of a sync beside data of others"
+    ),
 }
 """Every ratio of work, in the order of tables."""
+SHARES = frozenset({"share_of_ios", COMMIT_SHARE, OTHERS_SHARE})
+"""Those that are parts of a whole."""
+OF_THE_DEVICE = frozenset(
+    (
+        *("device_ios_per_op", "device_bytes_per_op", "write_amplification", "merges_per_io"),
+        *("flushes_per_sync", "fua_per_sync", "commits_per_sync"),
+    )
+)
+"""Those that count what a device or its journal did for all programs: they are the tool's where it is alone there."""
 
 
 RAN_INSTEAD = "ran_instead_s_per_op"

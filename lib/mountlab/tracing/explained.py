@@ -20,10 +20,10 @@ from mountlab.tracing.operations import OpenFiles, Operation, operations_of, wit
 from mountlab.tracing.parts import LAYERS, THROUGH, Layer, Splitter, Through
 from mountlab.tracing.perf_data import Trace, read_trace
 from mountlab.tracing.requests import Requests, device_number, requests_of
-from mountlab.tracing.spent import Processors
+from mountlab.tracing.spent import Processors, Times
 from mountlab.tracing.symbols import read_symbols
 from mountlab.tracing.tasks import Tasks
-from mountlab.tracing.work import WorkRow, work_of
+from mountlab.tracing.work import WorkRow, data_of_others, journal_shares, work_of
 
 MOST_LOST = 0.01
 """Of all events: above it no split is shown."""
@@ -41,6 +41,7 @@ SLOWEST = 10
 _BAND = (0.985, 0.995)
 """Ranks of the operations that stand for those at the 99th percentile."""
 _COLUMNS = tuple((layer, through) for layer in LAYERS for through in THROUGH)
+_BEHIND_JOURNAL = ("journal", "checkpoint")
 _STRANGE = re.compile(r"(pipe|socket|anon_inode):|/(proc|sys)/|/dev/(null|zero|u?random|tty|pts/|ptmx|shm/)|/memfd:")
 """Where a file that is open leads to that is not under test."""
 _FD = re.compile(r"^([0-9]{1,10}) ([0-9]{1,10}) (.*)$", re.MULTILINE)
@@ -185,14 +186,20 @@ def explained(
     layers: list[LayerRow] = []
     slowest: list[SlowRow] = []
     waited: list[WorkRow] = []
-    processors = Processors(trace, {tid: plain_name(name) for tid, name in names.items()})
+    processors = Processors(trace, _names_beside(names, processes))
+    others = Times(data_of_others(requests, processes))
     for name, sample in ((name, samples[name]) for name in shown):
-        table, waits = _split_table(sample.operations, splitter)
+        table, waits, beside_ns = _split_table(sample.operations, splitter, others)
         count = len(sample.operations)
         waited.append(WorkRow(name, WAITS, "", len(waits) / count, "1"))
         for thread, ns in processors.ran(waits).most_common():  # together as long as the operations waited
             waited.append(WorkRow(name, RAN_INSTEAD, thread, ns / count / NS_PER_S, "s"))
         layers += _layer_rows(name, table, sample.weights)
+        if name == "sync" and table.any():
+            columns = [column for column, (_, through) in enumerate(_COLUMNS) if through in _BEHIND_JOURNAL]
+            behind, whole = table[:, columns].sum(axis=1) @ sample.weights, table.sum(axis=1) @ sample.weights
+            beside = beside_ns @ sample.weights / NS_PER_S
+            waited += journal_shares(float(behind), float(beside), float(whole), requests)
         slowest += _slow_rows(name, sample.operations, splitter, trace.span_ns[0])
     return Explained(
         layers=tuple(layers),
@@ -257,6 +264,14 @@ def names_of(trace: Trace, tasks: str) -> dict[int, str]:
     return names
 
 
+def _names_beside(names: Mapping[int, str], processes: Collection[int]) -> dict[int, str]:
+    """Return thread to its plain name; of a program beside the tool that has the name of one of its threads, such as a
+    neighbour, with a word that tells them apart."""
+    tools = {plain_name(name) for tid, name in names.items() if tid in processes}
+    plain = ((tid, plain_name(name)) for tid, name in names.items())
+    return {tid: f"another {name}" if tid not in processes and name in tools else name for tid, name in plain}
+
+
 def _find_reason(trace: Trace, requests: Requests, operations: int, tool_is_known: bool) -> str:
     """Return why no split is shown; '' where one is."""
     issued = len(requests.all) + requests.endless
@@ -318,10 +333,13 @@ def _is_near(traced: float, tool: float) -> bool:
     return abs(traced / tool - 1) <= MOST_OFF if tool else False
 
 
-def _split_table(operations: list[Operation], splitter: Splitter) -> tuple[np.ndarray, list[tuple[int, int]]]:
-    """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns), and begin and end of each
-    wait for a processor, in ns."""
+def _split_table(
+    operations: list[Operation], splitter: Splitter, others: Times
+) -> tuple[np.ndarray, list[tuple[int, int]], np.ndarray]:
+    """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns); begin and end of each wait
+    for a processor, in ns; and the ns of each operation behind the journal that lie in `others`, shape (operations,)."""
     table, waits = np.zeros((len(operations), len(_COLUMNS))), list[tuple[int, int]]()
+    beside = np.zeros(len(operations))
     column = {part: number for number, part in enumerate(_COLUMNS)}
     for row, (operation, whole) in enumerate(zip(operations, splitter.on_processor(operations), strict=True)):
         if whole:
@@ -331,7 +349,9 @@ def _split_table(operations: list[Operation], splitter: Splitter) -> tuple[np.nd
             table[row, column[part.layer, part.through]] += part.end - part.begin
             if part.layer == "run_queue":
                 waits.append((part.begin, part.end))
-    return table / NS_PER_S, waits
+            if part.through in _BEHIND_JOURNAL:
+                beside[row] += others.within(part.begin, part.end)
+    return table / NS_PER_S, waits, beside
 
 
 def _layer_rows(name: str, table: np.ndarray, weights: np.ndarray) -> Iterator[LayerRow]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mountlab.core.layers import FEW
+from mountlab.core.layers import COMMIT_SHARE, FEW, OTHERS_SHARE
 from mountlab.core.units import NS_PER_S
 from mountlab.tracing.operations import Operation
 from mountlab.tracing.perf_data import Columns, Trace
@@ -59,6 +59,22 @@ def work_of(
     for label in ("tool", "journal", "writeback", "other"):
         if done:
             yield WorkRow("", "share_of_ios", label, who[label] / len(done), "1")
+
+
+def data_of_others(requests: Requests, processes: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield from when to when the device writes data that no thread of the tool queued: another program, writeback, or
+    a commit that writes the data of files first. Blocks of a journal and other metadata (M) are no data."""
+    for request in requests.all:
+        if request.bytes and "W" in request.flags and "M" not in request.flags and request.tid not in processes:
+            yield request.issued, request.done
+
+
+def journal_shares(waited: float, beside_others: float, whole: float, requests: Requests) -> Iterator[WorkRow]:
+    """Yield which share of the time of syncs passes behind the journal, and which of it beside data of others: not
+    where no request is known. `waited`, `beside_others`, `whole`: in one unit."""
+    yield WorkRow("sync", COMMIT_SHARE, "", waited / whole, "1")
+    if requests.is_device_known:
+        yield WorkRow("sync", OTHERS_SHARE, "", beside_others / whole, "1")
 
 
 def _find_windows(operations: Sequence[Operation], pauses: Stretches) -> Stretches:

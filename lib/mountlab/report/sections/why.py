@@ -17,7 +17,7 @@ from mountlab.analysis.why_details import ran_instead
 from mountlab.core import numbers
 from mountlab.core.frames import rows_of
 from mountlab.core.groups import by_key
-from mountlab.core.layers import QUANTITIES
+from mountlab.core.layers import QUANTITIES, SHARES
 from mountlab.core.names import cell_id, latency_noun
 from mountlab.core.text import capital
 from mountlab.core.units import scale_for
@@ -28,6 +28,7 @@ from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of, swatches
 from mountlab.report.sentences import why as why_sentences
 from mountlab.report.sentences import why_doubts as doubt_sentences
+from mountlab.report.sentences.why_beside import beside_sentences
 
 _MOST_SENTENCES, _MOST_PLOTS = 6, 2
 """That stand open; the others are folded."""
@@ -79,6 +80,7 @@ def why(run: RunView) -> Html:
     instead = html.details("What ran while operations waited for a processor", html.joined(*waits)) if waits else ""
     return html.joined(
         _sentences(run, causes, figures),
+        html.joined(*map(html.paragraph, beside_sentences(run.sweep, figures))),
         html.joined(bars, folded, _traced_and_counted(run)),
         _shares([cause for cause in causes if not _far_off(run, cause)]),
         _work(run, figures),
@@ -223,7 +225,7 @@ def _work_cell(figure: WorkFigure | None) -> Text:
     if figure is None:
         return numbers.MISSING
     value, factor, unit = figure.figure, 1.0, ""
-    if figure.quantity == "share_of_ios":
+    if figure.quantity in SHARES:
         factor, unit = 0.01, "\u00a0%"
     elif figure.unit in ("s", "B"):
         scale = scale_for(figure.unit, value.mean)
