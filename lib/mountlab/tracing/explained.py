@@ -337,7 +337,7 @@ def _split_table(
     operations: list[Operation], splitter: Splitter, others: Times
 ) -> tuple[np.ndarray, list[tuple[int, int]], np.ndarray]:
     """Return the seconds of each operation in each of _COLUMNS, shape (operations, columns); begin and end of each wait
-    for a processor, in ns; and the ns of each operation behind the journal that lie in `others`, shape (operations,)."""
+    for a processor, in ns; and the ns of each behind the journal that lie in `others`, shape (operations,)."""
     table, waits = np.zeros((len(operations), len(_COLUMNS))), list[tuple[int, int]]()
     beside = np.zeros(len(operations))
     column = {part: number for number, part in enumerate(_COLUMNS)}
