@@ -22,8 +22,7 @@ TABLES = 7
 """Raised whenever the same figures give other tables, or more of them: those of before are derived again before a
 report. 1: intervals of means reached below zero; no latency_comparisons.csv. 2: no why_sleeps. 3: sync(),
 and calls below a directory that was open, were no operations where the tool's calls alone were recorded. 4: no
-records.parquet. 5: verdicts on cells that are not to be used. 7: shares of
-a sync behind the journal."""
+records.parquet. 5: verdicts on cells that are not to be used. 6: no shares of a sync behind the journal."""
 _TRIES = 5
 """Another process may write these files while they are read."""
 DAMAGE = (ValueError, RecursionError, OSError, StoreError)

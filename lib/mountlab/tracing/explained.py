@@ -187,7 +187,7 @@ def explained(
     slowest: list[SlowRow] = []
     waited: list[WorkRow] = []
     processors = Processors(trace, _names_beside(names, processes))
-    others = Times(data_of_others(requests, processes))
+    others = Times(data_of_others(requests, processes | {operation.tid for operation in operations}))
     for name, sample in ((name, samples[name]) for name in shown):
         table, waits, beside_ns = _split_table(sample.operations, splitter, others)
         count = len(sample.operations)

@@ -40,6 +40,8 @@ class Request(NamedTuple):
 
 _PATIENCE_NS = 1_000_000_000
 """A request that was issued this long before the trace ends would have ended in it."""
+_NEAREST = 64
+"""So many first sectors of bios before a request are looked at for the bio that it is a piece of."""
 
 
 class _Queue:
@@ -188,7 +190,7 @@ class _Bios:
     def of(self, request: _BlockEvent) -> tuple[int, int]:
         """Return when the last bio of a request was queued, and by which thread; of one without, when it was issued.
 
-        A flush without data belongs to the last bio that asked for a flush or FUA: a device without FUA is flushed
+        What is larger than the device takes is split: later pieces belong to the bio that holds their sectors. A flush without data belongs to the last bio that asked for a flush or FUA: a device without FUA is flushed
         after it.
         """
         first, end = request.sector, request.sector + request.sectors
@@ -197,8 +199,18 @@ class _Bios:
         latest = [
             steps[at - 1] for steps in places if (at := bisect_right(steps, request.at, key=lambda step: step.at))
         ]
-        last = max(latest, key=lambda step: step.at, default=request)
+        last = max(latest, key=lambda step: step.at) if latest else self._find_whole(request)
         return last.at, last.tid
+
+    def _find_whole(self, piece: _BlockEvent) -> _BlockEvent:
+        """Return the bio whose later piece a request is; the request itself where there is none."""
+        before = bisect_left(self._sectors, piece.sector)
+        for sector in reversed(self._sectors[max(0, before - _NEAREST) : before]):
+            steps = self._at[sector]
+            at = bisect_right(steps, piece.at, key=lambda step: step.at)
+            if at and sector + steps[at - 1].sectors > piece.sector:
+                return steps[at - 1]
+        return piece
 
 
 def _bio_requests(trace: Trace, devices: Collection[int]) -> Iterator[Request]:

@@ -61,17 +61,27 @@ def work_of(
             yield WorkRow("", "share_of_ios", label, who[label] / len(done), "1")
 
 
-def data_of_others(requests: Requests, processes: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield from when to when the device writes data that no thread of the tool queued: another program, writeback, or
-    a commit that writes the data of files first. Blocks of a journal and other metadata (M) are no data."""
+def data_of_others(requests: Requests, threads: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each write of data of others, from its issue to its completion, in ns.
+
+    It is a write with data that the kernel does not mark as metadata (M: blocks of a journal or log, inodes, maps), and
+    whose last bio none of the tool's `threads` queued. So it comes from another program; or from writeback, or from a
+    commit that writes the data of files first (data=ordered), which may be the tool's own data, too.
+    """
     for request in requests.all:
-        if request.bytes and "W" in request.flags and "M" not in request.flags and request.tid not in processes:
+        if request.bytes and "W" in request.flags and "M" not in request.flags and request.tid not in threads:
             yield request.issued, request.done
 
 
 def journal_shares(waited: float, beside_others: float, whole: float, requests: Requests) -> Iterator[WorkRow]:
-    """Yield which share of the time of syncs passes behind the journal, and which of it beside data of others: not
-    where no request is known. `waited`, `beside_others`, `whole`: in one unit."""
+    """Yield COMMIT_SHARE and OTHERS_SHARE of the syncs of a trial.
+
+    `whole`: the time from begin to end, summed over the syncs; `waited`: its part in which the sync waited for a commit
+    of the journal or log, for its own or others' changes, or for room in it (pieces through the journal or a
+    checkpoint); `beside_others`: the part of `waited` in which the device worked on at least one write of
+    `data_of_others`. All three are in one unit. Two syncs that wait for one commit count twice, as in latencies. The
+    second share is left out where the device is unknown.
+    """
     yield WorkRow("sync", COMMIT_SHARE, "", waited / whole, "1")
     if requests.is_device_known:
         yield WorkRow("sync", OTHERS_SHARE, "", beside_others / whole, "1")

@@ -80,7 +80,7 @@ def why(run: RunView) -> Html:
     instead = html.details("What ran while operations waited for a processor", html.joined(*waits)) if waits else ""
     return html.joined(
         _sentences(run, causes, figures),
-        html.joined(*map(html.paragraph, beside_sentences(run.sweep, figures))),
+        html.joined(*(html.paragraph(html.labelled(*pair)) for pair in beside_sentences(run.sweep, figures))),
         html.joined(bars, folded, _traced_and_counted(run)),
         _shares([cause for cause in causes if not _far_off(run, cause)]),
         _work(run, figures),
