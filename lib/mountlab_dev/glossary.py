@@ -203,7 +203,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "flush, tool, unattributed.",
     "through": "On whose behalf the operation waited: own, journal, checkpoint or writeback.",
     "seconds": "How long, in seconds. The sum over layer and through is the latency of the operation.",
-    "quantity": "Which ratio of work: device I/Os, bytes, flushes, commits, switches or processor time per operation.",
+    "quantity": "Which ratio of work: device I/Os, bytes, flushes, commits, switches or processor time per operation; "
+    "or which share of a sync: behind the journal, or there beside data of others.",
     "operations": "How many of them the trace holds.",
     "events": "How many events the trace holds, of all operations together.",
     "lost_events": "How many events the kernel had no room for.",

@@ -1,4 +1,4 @@
-"""What a trace tells of a sync beside a neighbour: data of others only where the neighbour writes to the same device."""
+"""Syncs beside a neighbour in a trace: data of others is only where the neighbour writes to the same device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
 ]
 OF_THE_MACHINE = re.compile("the kernel had no room|this kernel hides idle processors")
 SYNCS = {"tool": "fio", "rw": "write", "bs": "4KiB", "size": "1MiB", "direct": True, "fsync": 1, **CLOCK}
-"""Direct: no thread of the kernel ever writes data of the tool. Each write appends, so that each sync needs a commit."""
+"""Direct: no thread of the kernel writes data of the tool. Each write appends, so that each sync needs a commit."""
 STREAM = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "32MiB", "direct": True, **CLOCK}
 
 

@@ -22,8 +22,8 @@ FEW = 0.01
 WAITS = "processor_waits_per_op"
 """How often, per operation, it or a thread that it waits for was ready to run and had no processor."""
 COMMIT_SHARE, OTHERS_SHARE = "commit_share_of_sync", "others_share_of_sync"
-"""Shares of the time of syncs: in which they wait for a commit of the journal or for room in it; and, as a part of that,
-in which the device meanwhile writes data that the tool did not queue. `tracing.work` defines both."""
+"""Shares of the time of syncs: in which they wait for a commit of the journal or room in it; and the part of that in
+which the device writes data that the tool did not queue. `tracing.work` defines both."""
 LAYERS: dict[str, Layer] = {
     "tool": Layer("time in the tool itself", "tool"),
     "processor": Layer("time on the processor", "processor"),

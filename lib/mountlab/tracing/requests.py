@@ -190,8 +190,8 @@ class _Bios:
     def of(self, request: _BlockEvent) -> tuple[int, int]:
         """Return when the last bio of a request was queued, and by which thread; of one without, when it was issued.
 
-        What is larger than the device takes is split: later pieces belong to the bio that holds their sectors. A flush without data belongs to the last bio that asked for a flush or FUA: a device without FUA is flushed
-        after it.
+        What is larger than the device takes is split: later pieces belong to the bio that holds their sectors. A flush
+        without data belongs to the last bio that asked for a flush or FUA: a device without FUA is flushed after it.
         """
         first, end = request.sector, request.sector + request.sectors
         inside = self._sectors[bisect_left(self._sectors, first) : bisect_left(self._sectors, end)]

@@ -13,8 +13,8 @@ _OF_ALL = "Ratios of device I/Os, flushes and commits are left out: they would c
 
 
 def beside_sentences(sweep: Sweep, figures: Sequence[WorkFigure]) -> Iterator[tuple[str, str]]:
-    """Yield each workload with neighbours, and what its syncs wait for: the journal, and meanwhile data of others; beside
-    the same workload alone, where the sweep has it."""
+    """Yield each workload with neighbours, and what its syncs wait for: the journal, and meanwhile data of others; with
+    the shares of the same workload alone, where the sweep has it."""
     for workload in sweep.workloads:
         if workload.beside:
             texts = [_cell_text(sweep, workload, filesystem, figures) for filesystem in sweep.filesystems]
@@ -30,7 +30,7 @@ def _cell_text(sweep: Sweep, workload: Workload, filesystem: Filesystem, figures
         return ""
     behind = f"On {filesystem.name} a sync waits for the journal in {commit} of its time"
     if not others:
-        return f"{behind}; how much of it beside data of others is unknown, since no requests of its device are recorded."
+        return f"{behind}; how much of it beside data of others is unknown: no requests of its device are recorded."
     alone = next((other for other in sweep.workloads if _is_alone(other, workload)), None)
     pair = _shares(figures, filesystem, alone) if alone else ("", "")
     without = f" (without neighbour: {pair[0]} and {pair[1]})" if all(pair) else ""
