@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mountlab.analysis.why import WorkFigure, has_neighbour
+from mountlab.analysis.why import FEWEST, WorkFigure, has_neighbour
 from mountlab.core.layers import COMMIT_SHARE, OTHERS_SHARE
 from mountlab.core.model import Filesystem, Sweep, Workload
 from mountlab.core.numbers import mean_figures
@@ -30,7 +30,7 @@ def _cell_text(sweep: Sweep, workload: Workload, filesystem: Filesystem, figures
         return ""
     behind = f"On {filesystem.name} a sync waits for the journal in {commit} of its time"
     if not others:
-        return f"{behind}; how much of it beside data of others is unknown: no requests of its device are recorded."
+        return f"{behind}; how much of it beside data of others is unknown."
     alone = next((other for other in sweep.workloads if _is_alone(other, workload)), None)
     pair = _shares(figures, filesystem, alone) if alone else ("", "")
     without = f" (without neighbour: {pair[0]} and {pair[1]})" if all(pair) else ""
@@ -42,11 +42,12 @@ def _is_alone(other: Workload, workload: Workload) -> bool:
     return same and not other.beside
 
 
-def _shares(figures: Sequence[WorkFigure], filesystem: Filesystem, workload: Workload) -> tuple[str, str]:
-    """Return COMMIT_SHARE and OTHERS_SHARE of a cell as text; '' for what was not recorded."""
-    cell = [each for each in figures if (each.filesystem, each.workload_label) == (filesystem.name, workload.label)]
-    texts = {each.quantity: _text(each) for each in cell if each.quantity in (COMMIT_SHARE, OTHERS_SHARE)}
-    return texts.get(COMMIT_SHARE, ""), texts.get(OTHERS_SHARE, "")
+def _shares(work: Sequence[WorkFigure], filesystem: Filesystem, workload: Workload) -> tuple[str, str]:
+    """Return COMMIT_SHARE and OTHERS_SHARE of a cell as text; '' for what too few trials have."""
+    cell = [each for each in work if (each.filesystem, each.workload_label) == (filesystem.name, workload.label)]
+    figures = {each.quantity: each for each in cell if each.figure.n >= FEWEST}
+    commit, others = (_text(figures[name]) if name in figures else "" for name in (COMMIT_SHARE, OTHERS_SHARE))
+    return commit, others
 
 
 def _text(figure: WorkFigure) -> str:
