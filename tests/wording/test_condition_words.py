@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from mountlab.core.conditions import condition_words
@@ -128,13 +129,31 @@ def test_a_change_in_sentences(of: ConditionChange, sentence: str) -> None:
         ((1.2, 1.5), "btrfs gains less than ext4"),
         ((0.9, 1.2), "btrfs loses, and ext4 does not"),
         ((1.2, 0.9), "ext4 loses, and btrfs does not"),
-        ((NAN, 0.9), "the ratio of btrfs to ext4 changes"),
+        ((NAN, NAN), "the ratio of btrfs to ext4 changes"),
+        ((NAN, 0.9), "ext4 loses, which is not shown of btrfs"),
     ],
 )
 def test_who_loses(kept: tuple[float, float], words: str) -> None:
     """By the means of both, whichever way the ratio was before."""
     of = change((0.9, "slower"), (0.6, "slower"), (0.67, "slower"), kept)
     assert f", {words}: its write IOPS" in conditions.change_sentences(of, 0.02)
+
+
+@every_row(
+    "kept, verdicts, words",
+    [
+        ((0.98, 1.06), ("undecided", "faster"), "ext4 gains, which is not shown of btrfs"),
+        ((0.6, 0.98), ("slower", "undecided"), "btrfs loses, which is not shown of ext4"),
+        ((0.95, 1.03), ("undecided", "undecided"), "the ratio of btrfs to ext4 changes"),
+        ((1.0, 0.98), ("same", "not usable"), "the ratio of btrfs to ext4 changes"),
+    ],
+)
+def test_only_what_is_shown_to_lose_loses(kept: tuple[float, float], verdicts: tuple[str, str], words: str) -> None:
+    of = change((1.0, "undecided"), (0.9, "undecided"), (0.9, "slower"), kept)
+    pairs = zip((of.kept, of.baseline_kept), verdicts, strict=True)
+    own, theirs = (replace(each, verdict=verdict) for each, verdict in pairs)
+    text = conditions.change_sentences(replace(of, kept=own, baseline_kept=theirs), 0.02)
+    assert f", {words}: its write IOPS" in text
 
 
 def test_what_is_not_shown_to_fall_does_not_fall() -> None:

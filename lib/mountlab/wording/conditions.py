@@ -106,18 +106,27 @@ def _factor(change: Comparison) -> Figures:
 
 
 def _who_loses(change: ConditionChange) -> str:
-    """'btrfs loses more than ext4', by the means of both; 'its ratio changes' where one of these is not known."""
-    ours, sign = change.change, 1 if change.change.more_is_better else -1
-    candidate, baseline = ours.candidate, ours.baseline
-    own, theirs = (sign * math.log(kept.ratio) for kept in (change.kept, change.baseline_kept))
-    if math.isnan(own) or math.isnan(theirs):
+    """'btrfs loses more than ext4', where both are shown to lose; 'the ratio of btrfs to ext4 changes' where
+    neither is shown to change."""
+    candidate, baseline = change.change.candidate, change.change.baseline
+    own, theirs = _gain(change.kept), _gain(change.baseline_kept)
+    if not own and not theirs:
         return f"the ratio of {candidate} to {baseline} changes"
-    if own < 0 <= theirs:
+    if not own or not theirs:
+        shown, other, gain = (candidate, baseline, own) if own else (baseline, candidate, theirs)
+        return f"{shown} {'loses' if gain < 0 else 'gains'}, which is not shown of {other}"
+    if own < 0 < theirs:
         return f"{candidate} loses, and {baseline} does not"
-    if theirs < 0 <= own:
+    if theirs < 0 < own:
         return f"{baseline} loses, and {candidate} does not"
     verb = "loses" if own < 0 else "gains"
     return f"{candidate} {verb} {'more' if (own < theirs) == (own < 0) else 'less'} than {baseline}"
+
+
+def _gain(kept: Comparison) -> float:
+    """Return the logarithm of what is kept, above 0 where it is better; 0 where no change is shown."""
+    is_shown = kept.verdict in ("faster", "slower") and not math.isnan(kept.ratio)
+    return math.log(kept.ratio) * (1 if kept.more_is_better else -1) if is_shown else 0.0
 
 
 def why_open(change: ConditionChange) -> str:
