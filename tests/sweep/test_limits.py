@@ -55,7 +55,7 @@ def check(answer: str, everything: str = "", status: int = 0, **changes: Any) ->
             f"{HYBRID}\n"
             "  allowed: io_max_read, io_max_read_iops, cpu_weight, cpu_max, memory_max\n"
             "  next:    set bfq (tunables: {queue/scheduler: bfq}, where Mountlab mounts it); or choose "
-            "io_max_read and io_max_write, which need no scheduler",
+            "io_max_read, or with direct I/O io_max_write: they need no scheduler",
         ),
         (
             "hybrid", "io_max_write",

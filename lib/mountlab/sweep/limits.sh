@@ -47,7 +47,7 @@ has_weights() {
         why="the scheduler of $disk has no weights (${scheduler:-$schedulers})"
         mend='set bfq (tunables: {queue/scheduler: bfq}, where Mountlab mounts it)'
         [ ! -e "$cgroups/io.cost.qos" ] || mend="$mend; or iocost: echo '$number enable=1' > $cgroups/io.cost.qos"
-        mend="$mend; or choose io_max_read and io_max_write, which need no scheduler"
+        mend="$mend; or choose io_max_read, or with direct I/O io_max_write: they need no scheduler"
     fi
     return 1
 }
