@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class TrialFiles(StrEnum):
@@ -51,3 +54,19 @@ class TrialFiles(StrEnum):
     REASON = "reason"
     """Of an attempt that was repeated."""
     IMPORTED_LOG = "log.txt"
+
+
+class Uptimes(NamedTuple):
+    """Readings of /proc/uptime around the looks at the wall clock just before and just after the tool, in seconds."""
+
+    before_start: float
+    start: float
+    end: float
+    after_end: float
+
+
+def read_uptimes(files: Mapping[str, str]) -> Uptimes | None:
+    """Return them from the files of a trial; None of one that did not end, and of earlier versions."""
+    words = files.get(TrialFiles.UPTIME, "").split()[1:]
+    is_whole = len(words) == 4 and all(re.fullmatch(r"\d+(\.\d+)?", word, re.ASCII) for word in words)
+    return Uptimes(*map(float, words)) if is_whole else None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mountlab.core.trial_files import TrialFiles
+from mountlab.core.trial_files import TrialFiles, read_uptimes
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
 from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
 from mountlab.filesystems.neighbours import TICKS_PER_S, Beside, read_beside
@@ -147,11 +147,10 @@ def _permitted_s(files: Mapping[str, str]) -> tuple[float, float] | None:
     """Return the least and the most that the tool can have taken by the clock that cannot be set. It was read before
     and after each look at the wall clock, so that a machine that keeps us waiting in between makes the two differ by
     more."""
-    words = files.get(TrialFiles.UPTIME, "").split()[1:]
-    if len(words) != 4 or any(_number(word) is None for word in words):
+    read = read_uptimes(files)
+    if read is None:
         return None
-    began_after, began_before, ended_after, ended_before = map(float, words)
-    return ended_after - began_before - _UPTIME_STEP_S, ended_before - began_after + _UPTIME_STEP_S
+    return read.end - read.start - _UPTIME_STEP_S, read.after_end - read.before_start + _UPTIME_STEP_S
 
 
 def _uptime_s(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from mountlab.core.trial_files import TrialFiles
+from mountlab.core.trial_files import TrialFiles, read_uptimes
 from mountlab.core.units import KIB, NS_PER_S, SECTOR_BYTES
 from mountlab.filesystems.evidence import Device
 
@@ -123,14 +123,14 @@ def _since_start(looks: Sequence[_Reading], files: Mapping[str, str]) -> list[fl
         drift = [clock - look.uptime for clock, look in zip(clocks, looks, strict=True)]
         if max(drift) - min(drift) < _CLOCKS_AGREE_S:
             return [clock - int(started) / NS_PER_S for clock in clocks]
-    words = files.get(TrialFiles.UPTIME, "").split()
-    zero = float(words[2]) if len(words) == 5 else looks[0].uptime
+    read = read_uptimes(files)
+    zero = read.start if read else looks[0].uptime
     return [look.uptime - zero for look in looks]
 
 
 def _length(files: Mapping[str, str]) -> float | None:
-    words = files.get(TrialFiles.UPTIME, "").split()
-    return float(words[3]) - float(words[2]) if len(words) == 5 else None
+    read = read_uptimes(files)
+    return read.end - read.start if read else None
 
 
 def _inside(looks: Sequence[tuple[float, _Reading]], length: float | None) -> Iterator[tuple[float, _Reading]]:

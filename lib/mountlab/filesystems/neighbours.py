@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from mountlab.core.groups import by_key
-from mountlab.core.trial_files import TrialFiles
+from mountlab.core.trial_files import TrialFiles, Uptimes, read_uptimes
 
 MOST_GAP = 0.05
 """A neighbour that does not run for more than this share of the measured time has not run beside the trial."""
@@ -98,21 +98,18 @@ def read_beside(files: Mapping[str, str]) -> dict[str, Beside]:
     """Return name of a neighbour to what it did, from the files of a trial; of those whose looks are complete."""
     lines = [line.split() for line in files.get(TrialFiles.NEIGHBOURS, "").splitlines()]
     by_name = by_key((words[0], words[1:]) for words in lines if len(words) > 2)
-    clock = files.get(TrialFiles.UPTIME, "").split()
-    times = clock[2:4] if len(clock) == 5 else []
-    measured = [float(time) for time in times if time.replace(".", "", 1).isdecimal()]
-    found = {name: _beside(events, measured) for name, events in by_name.items()}
+    found = {name: _beside(events, read_uptimes(files)) for name, events in by_name.items()}
     return {name: beside for name, beside in found.items() if beside}
 
 
-def _beside(events: Sequence[Sequence[str]], measured: Sequence[float]) -> Beside | None:
-    """`measured`: begin and end of the measured time, on the clock of the box; fewer where that is not known."""
+def _beside(events: Sequence[Sequence[str]], box: Uptimes | None) -> Beside | None:
+    """`box`: when the tool began and ended, on the clock of the box."""
     ahead_s = next((float(words[1]) for words in events if words[0] == AHEAD), None)
     if ahead_s is not None:
         events = [(words[0], str(float(words[1]) - ahead_s), *words[2:]) for words in events]
     looks = {kind: [_look(words[1:]) for words in events if words[0] == kind and len(words) == 11] for kind in _LOOKS}
-    if ahead_s is not None:
-        looks |= {kind: [*_look_between(looks["look"], at)] for kind, at in zip(("from", "to"), measured, strict=False)}
+    if ahead_s is not None and box:
+        looks |= {kind: [*_look_between(looks["look"], at)] for kind, at in (("from", box.start), ("to", box.end))}
     if not looks["from"] or not looks["to"]:
         return None
     first, last = looks["from"][0], looks["to"][-1]

@@ -43,9 +43,7 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
     programs += TRACING_PROGRAMS
     programs += [program for family in families.values() for program in family.programs]
     programs += [LOSETUP, *GUARD_PROGRAMS, *kept.ALL_PROGRAMS]
-    named = (
-        () if sweep is None else (*needed_programs(sweep), *(p for c in sweep.clients for p in programs_on(sweep, c)))
-    )
+    named = [*needed_programs(sweep), *(p for c in sweep.clients for p in programs_on(sweep, c))] if sweep else []
     return tuple({program.name: program for program in (*named, *programs)}.values())
 
 

@@ -12,15 +12,11 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import CommandError, PlanError
 from mountlab.core.model import Filesystem, Neighbour, Scalar, Sweep
 from mountlab.core.shell import script_argv
-from mountlab.core.units import GIB, MIB
 from mountlab.filesystems import FAMILIES
 from mountlab.sweep.beside import neighbour_refusal, neighbours_of, place_of
+from mountlab.sweep.neighbour_entry import LIMITS_KNOWN
 
-MODEST: Mapping[str, Scalar] = {
-    "io_weight": 100, "io_max_read": MIB, "io_max_write": MIB, "io_max_read_iops": 100, "io_max_write_iops": 100,
-    "cpu_weight": 100, "cpu_max": 100_000, "memory_high": GIB, "memory_max": GIB,
-}  # fmt: skip
-"""Each limit with a value that every kernel takes which has it."""
+MODEST: Mapping[str, Scalar] = {name: known.modest for name, known in LIMITS_KNOWN.items()}
 SCHEDULER = "queue/scheduler"
 LOOP, UNKNOWN = "loop", "unknown"
 """What try_limits.sh takes for a device that only the mount makes."""

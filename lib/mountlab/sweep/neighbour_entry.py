@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from mountlab.core.conditions import ALONE, BESIDE, SAME_PLACE, TOGETHER, NeighbourPlace
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Neighbour, Scalar, Workload
 from mountlab.core.options import unknown_key
-from mountlab.core.units import parse_bytes, parse_percent
+from mountlab.core.units import GIB, MIB, parse_bytes, parse_percent
 from mountlab.sweep.workload_entry import BOX_NAME, DESIGN_KEYS, read_workloads
 from mountlab.tools import TOOLS
 
 WHERE, LIMITS = "where", "limits"
 _SAME, _PLACES = "same", ("filesystem", "client")
-_WEIGHT, _COUNT = (1, 10_000), (1, 10**9)
-LIMITS_KNOWN: dict[str, tuple[str, tuple[int, int]]] = {
-    "io_weight": ("number", _WEIGHT),
-    "io_max_read": ("size", _COUNT),
-    "io_max_write": ("size", _COUNT),
-    "io_max_read_iops": ("number", _COUNT),
-    "io_max_write_iops": ("number", _COUNT),
-    "cpu_weight": ("number", _WEIGHT),
-    "cpu_max": ("percent", (1, 100_000)),
-    "memory_high": ("size", _COUNT),
-    "memory_max": ("size", _COUNT),
+
+
+class KnownLimit(NamedTuple):
+    """A limit of a neighbour's cgroup (kernel: admin-guide/cgroup-v2.rst)."""
+
+    kind: Literal["number", "size", "percent"]
+    modest: int
+    """A value, as the kernel takes it, that every kernel takes which has the limit."""
+    range: tuple[int, int] = (1, 10**9)
+    """Of a number."""
+
+
+_WEIGHT = (1, 10_000)
+LIMITS_KNOWN: dict[str, KnownLimit] = {
+    "io_weight": KnownLimit("number", 100, _WEIGHT),
+    "io_max_read": KnownLimit("size", MIB),
+    "io_max_write": KnownLimit("size", MIB),
+    "io_max_read_iops": KnownLimit("number", 100),
+    "io_max_write_iops": KnownLimit("number", 100),
+    "cpu_weight": KnownLimit("number", 100, _WEIGHT),
+    "cpu_max": KnownLimit("percent", 100_000),
+    "memory_high": KnownLimit("size", GIB),
+    "memory_max": KnownLimit("size", GIB),
 }
-"""Limit of a neighbour's cgroup to its kind, and of a number the range (kernel: admin-guide/cgroup-v2.rst)."""
 CPU_PERIOD_US = 100_000
 """The period over which `cpu_max` is kept, in microseconds: the kernel's own."""
 
@@ -120,7 +131,7 @@ def _limits(raw: object, where: str) -> dict[str, Scalar]:
 
 def _limit(key: str, value: object, where: str) -> Scalar:
     """Return a limit as the kernel takes it; of `cpu_max` the microseconds of each period."""
-    kind, (low, high) = LIMITS_KNOWN[key]
+    kind, _, (low, high) = LIMITS_KNOWN[key]
     if kind == "size":
         return parse_bytes(value, where=where)
     if kind == "percent":
