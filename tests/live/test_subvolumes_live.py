@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from disks import BTRFS_SIZE, THEIRS, Disks, btrfs, command
+from disks import BTRFS_SIZE, Disks, btrfs, command
 from mountlab.core.shell import script_text
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("mkfs.btrfs", "losetup")]
@@ -29,7 +29,7 @@ def disks(tmp_path: Path) -> Iterator[Disks]:
 def test_read_only_ones_and_those_inside_of_others_go_and_no_other_does(disks: Disks) -> None:
     """Defect: rm cannot empty a read-only subvolume, so that its directory stayed, and held space."""
     loop = disks.loop(size=BTRFS_SIZE)
-    btrfs(THEIRS, loop)
+    btrfs(loop)
     point = disks.mount(loop)
     for name in ("t0001", "theirs"):
         (point / name).mkdir()

@@ -99,7 +99,7 @@ def md_member_over_ext4(made: Disks) -> str:
 def ext2_over_btrfs(made: Disks) -> str:
     """Written over the beginning only: btrfs has its super block at 64 KiB."""
     device = made.loop(size=BTRFS_SIZE)
-    disks.btrfs(str(uuid4()), device)
+    disks.btrfs(device)
     command(*mark_argv(device))
     return device
 
@@ -131,14 +131,14 @@ def mounted_elsewhere(made: Disks) -> str:
 def second_of_btrfs(made: Disks) -> str:
     """The mount names the first device only."""
     first, second = made.loop(size=BTRFS_SIZE), made.loop(size=BTRFS_SIZE)
-    disks.btrfs(another_id(), first, second)
+    disks.btrfs(first, second, ours=True)
     made.mount(first, "-o", "ro")  # else btrfs itself writes its super blocks, whenever it likes
     return second
 
 
 def second_of_btrfs_elsewhere(made: Disks) -> str:
     first, second = made.loop(size=BTRFS_SIZE), made.loop(size=BTRFS_SIZE)
-    disks.btrfs(another_id(), first, second)
+    disks.btrfs(first, second, ours=True)
     made.mount_elsewhere(first)
     return second
 
@@ -608,7 +608,7 @@ WHOLE: dict[str, tuple[Callable[[str], object], int]] = {
     "ext4": (disks.ext4, SIZE),
     "ext4 with the UUID of the mark": (their_copy_of_our_file_system, SIZE),
     "xfs": (lambda device: disks.xfs(device, THEIRS), XFS_SIZE),
-    "btrfs": (lambda device: disks.btrfs(str(uuid4()), device), BTRFS_SIZE),
+    "btrfs": (disks.btrfs, BTRFS_SIZE),
     "swap": (lambda device: command("mkswap", "-U", THEIRS, device), SIZE),
     "LVM physical volume": (disks.lvm_member, SIZE),
 }
@@ -723,7 +723,7 @@ STATES: dict[str, dict[str, State]] = {
         ),
         "external journal of ext4": holds(filled(disks.journal), "holds jbd", THEIRS),
         "xfs": holds(filled(lambda device: disks.xfs(device, THEIRS), size=XFS_SIZE), "holds xfs", THEIRS),
-        "btrfs": holds(filled(lambda d: disks.btrfs(str(uuid4()), d), size=BTRFS_SIZE), "holds btrfs", "[0-9a-f-]{36}"),
+        "btrfs": holds(filled(disks.btrfs, size=BTRFS_SIZE), "holds btrfs", "[0-9a-f-]{36}"),
         "swap": holds(filled(lambda device: command("mkswap", "-U", THEIRS, device)), "holds swap", THEIRS),
         "GPT": holds(table(GPT), r"holds a partition table \(gpt\)", THEIRS),
         "GPT whose partitions the kernel knows": holds(
@@ -764,7 +764,7 @@ STATES: dict[str, dict[str, State]] = {
         "mark": unrecorded(marked_before(), "ext2"),
         "ext4": unrecorded(filled(lambda device: disks.ext4(device, OURS)), "ext4"),
         "xfs": unrecorded(filled(lambda device: disks.xfs(device, OURS), size=XFS_SIZE), "xfs"),
-        "btrfs": unrecorded(filled(lambda d: disks.btrfs(another_id(), d), size=BTRFS_SIZE), "btrfs"),
+        "btrfs": unrecorded(filled(lambda d: disks.btrfs(d, ours=True), size=BTRFS_SIZE), "btrfs"),
         "external journal": unrecorded(filled(lambda device: disks.journal(device, OURS)), "jbd"),
         "external log": unrecorded(external_log, "xfs_external_log"),
         "partition beside a mounted one": unrecorded(ours_beside_a_mounted_partition, "ext2"),

@@ -239,8 +239,9 @@ def xfs(device: str, identity: str, *options: str) -> None:
     command("mkfs.xfs", "-q", "-f", "-m", f"uuid={identity}", *options, device)
 
 
-def btrfs(identity: str, *devices: str) -> None:
-    command("mkfs.btrfs", "-q", "-f", "-U", identity, *devices)
+def btrfs(*devices: str, ours: bool = False) -> None:
+    """With a UUID of its own each time, so that tests side by side do not meet: see `another_id`."""
+    command("mkfs.btrfs", "-q", "-f", "-U", another_id() if ours else str(uuid.uuid4()), *devices)
 
 
 def journal(device: str, identity: str = THEIRS) -> None:
