@@ -22,7 +22,7 @@ from mountlab.outcome.judging import Outcome
 from mountlab.sweep.beside import AwayNeighbours
 from mountlab.sweep.plan import PlannedTrial
 from programs import program
-from sweep.test_trial_script import Machine, left, opened
+from sweep.test_trial_script import RUN, Machine, left, opened
 from waiting import wait_until
 
 SLEEPS = {"tool": "command", "argv": "sh -c 'sleep 2; echo > {directory}/f'", "space": "1MiB"}
@@ -30,7 +30,7 @@ SLEEPS = {"tool": "command", "argv": "sh -c 'sleep 2; echo > {directory}/f'", "s
 STREAM = {"tool": "fio", "rw": "write", "bs": "64KiB", "size": "4MiB", "rate": "4m"}
 WRITES = "while :; do echo x > {directory}/f; sleep 0.05; done"
 
-pytestmark = pytest.mark.requires_program("fio")
+pytestmark = [pytest.mark.slow, pytest.mark.requires_program("fio")]
 
 
 @pytest.fixture(params=["cgroup", "environment"])
@@ -55,19 +55,19 @@ def run(machine: Machine, planned: PlannedTrial) -> Outcome:
     outcome = machine.outcome(planned, script_of(machine, planned))
     assert left(machine) == []
     assert processes_of(machine) == []
-    assert not list(Path(CGROUPS).glob(f"*/mountlab-r1.{planned.trial_id}.1.*"))
+    assert not list(Path(CGROUPS).glob(f"*/mountlab-{RUN}.{planned.trial_id}.1.*"))
     return outcome
 
 
 def processes_of(machine: Machine) -> list[str]:
     """Those that have a directory of the test in their command or environment."""
-    word, found = str(machine.mount_root.parent.parent).encode(), []
+    word, run, found = str(machine.mount_root.parent.parent).encode(), f"MOUNTLAB_RUN={RUN}".encode(), []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             texts = [(directory / name).read_bytes() for name in ("cmdline", "environ")]
         except OSError:
             continue
-        if int(directory.name) != os.getpid() and any(b"MOUNTLAB_RUN=r1" in text and word in text for text in texts):
+        if int(directory.name) != os.getpid() and any(run in text and word in text for text in texts):
             found.append(texts[0].replace(b"\0", b" ").decode()[:200])
     return found
 
@@ -122,7 +122,7 @@ def killed_in_the_middle(machine: Machine, planned: PlannedTrial, how: str) -> O
     outcomes: list[Outcome] = []
     thread = Thread(target=lambda: outcomes.append(run(machine, planned)))
     thread.start()
-    out = machine.output_root / "r1" / planned.trial_id
+    out = machine.output_root / RUN / planned.trial_id
     wait_until(f"{planned.trial_id} is measured", lambda: (out / "started_ns").exists() or not thread.is_alive())
     time.sleep(0.7)
     victims = ancestors_of_fio(machine)
@@ -165,17 +165,17 @@ def test_a_trial_that_is_killed_leaves_nothing_of_its_neighbours(machine: Machin
     planned = trial_beside(machine, STREAM)
     argv = (*planned.argv[:4], script_of(machine, planned), *planned.argv[5:])
     trial = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=machine.environment)
-    wait_until("the trial is measured", (machine.output_root / "r1" / planned.trial_id / "started_ns").exists)
+    wait_until("the trial is measured", (machine.output_root / RUN / planned.trial_id / "started_ns").exists)
     trial.kill()
     trial.wait()
     assert processes_of(machine)
     borrow = script_argv("borrow.sh")[2]
-    clean = script_argv("leftovers.sh", "kill", "", "r1", "", "", borrow)
+    clean = script_argv("leftovers.sh", "kill", "", RUN, "", "", borrow)
     machine.do(clean)
     machine.run((*argv, "collect"))
     assert processes_of(machine) == []
     assert left(machine) == []
-    assert not list(Path(CGROUPS).glob("*/mountlab-r1.t0001.1.*"))
+    assert not list(Path(CGROUPS).glob(f"*/mountlab-{RUN}.t0001.1.*"))
 
 
 @pytest.mark.requires_program("shellcheck")
@@ -206,9 +206,9 @@ class Client:
     """This machine as the client on which a neighbour of a trial runs."""
 
     def __init__(self, machine: Machine, neighbour: dict[str, Any]) -> None:
-        self.machine, self.out = machine, machine.output_root / "r1" / "t0001"
+        self.machine, self.out = machine, machine.output_root / RUN / "t0001"
         planned = trial_beside(machine, neighbour).beside
-        self._away = AwayNeighbours(client="b", run_id="r1", output=str(self.out), neighbours=planned)
+        self._away = AwayNeighbours(client="b", run_id=RUN, output=str(self.out), neighbours=planned)
 
     def argv(self, mode: str) -> tuple[str, ...]:
         argv, groups = self._away.argv(mode), "/nowhere" if self.machine.without_cgroups else CGROUPS
@@ -227,7 +227,7 @@ class Client:
             yield run
         assert processes_of(self.machine) == []
         assert left(self.machine) == []
-        assert not list(Path(CGROUPS).glob("*/mountlab-r1.t0001.*"))
+        assert not list(Path(CGROUPS).glob(f"*/mountlab-{RUN}.t0001.*"))
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_what_a_killed_shell_has_started_on_a_client_is_left_to_the_runner(clien
         connection.wait()
         stopped = client.do("stop")
         assert (stopped.returncode, stopped.stdout) == (1, b"")
-        client.machine.do(script_argv("leftovers.sh", "kill", "", "r1", "", "", script_argv("borrow.sh")[2]))
+        client.machine.do(script_argv("leftovers.sh", "kill", "", RUN, "", "", script_argv("borrow.sh")[2]))
         assert "neighbours" in unpack(client.do("collect").stdout)
         assert client.do("stop").returncode == 0, "nothing is left to stop"
 

@@ -34,6 +34,8 @@ from sweep.test_plan import BOX, FACTS
 from sweeps import DIR, TMPFS, sweep
 from waiting import wait_until
 
+RUN = f"r{os.getpid()}"
+"""Of each worker its own: cgroups have its name, and what is left of it is killed wherever it is on this machine."""
 WRITE = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 2}
 READ = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 2, "cache": "as_is"}
 TICK = 0.01 + 1e-9
@@ -78,7 +80,7 @@ class Machine:
         programs = {**FACTS.programs.installed, **{name: {} for name in PROGRAMS}}
         roots = {"mount_root": str(self.mount_root), "output_root": str(self.output_root)}
         facts = known(FACTS, **roots, programs=programs)
-        return make_plan(sweep(**given).sweep, BOX, facts, run_id="r1", owner="me", seed=1)
+        return make_plan(sweep(**given).sweep, BOX, facts, run_id=RUN, owner="me", seed=1)
 
     def run(self, argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
         """What it prints goes into a file, as on a box (job.sh), unless a test wants a pipe."""
@@ -127,7 +129,7 @@ def opened(machine: Machine, **more: Any) -> Plan:
 
 def left(machine: Machine) -> list[str]:
     """What a trial left in the directories of the run."""
-    roots = (machine.mount_root / "r1" / "d", machine.output_root / "r1")
+    roots = (machine.mount_root / RUN / "d", machine.output_root / RUN)
     return [path.name for root in roots for path in root.iterdir() if path.name not in (".mountlab", "alive")]
 
 
@@ -174,7 +176,7 @@ def test_without_the_expected_mount_the_trial_is_refused(machine: Machine) -> No
     """Trap: a refused mount, then a benchmark on the bare directory: fio ran happily and reported the root disk."""
     plan = machine.plan(filesystems={"t": TMPFS})
     machine.do(plan.opening.argv)
-    mountpoint = machine.mount_root / "r1" / "mnt" / "t"
+    mountpoint = machine.mount_root / RUN / "mnt" / "t"
     mountpoint.mkdir(parents=True)
     files, status, reason = machine.trial(plan.trials[0])
     assert set(files) == {"refused", "uptime"}
@@ -185,7 +187,7 @@ def test_without_the_expected_mount_the_trial_is_refused(machine: Machine) -> No
 def test_a_mount_of_another_type_than_expected_is_refused(machine: Machine) -> None:
     plan = machine.plan(filesystems={"t": TMPFS})
     machine.do(plan.opening.argv)
-    script = plan.trials[0].argv[4].replace(f"mountpoint={machine.mount_root}/r1/mnt/t", "mountpoint=/proc")
+    script = plan.trials[0].argv[4].replace(f"mountpoint={machine.mount_root}/{RUN}/mnt/t", "mountpoint=/proc")
     _, status, reason = machine.trial(plan.trials[0], script)
     assert (status, reason) == ("invalid", "no tmpfs is mounted on /proc")
 
@@ -193,7 +195,7 @@ def test_a_mount_of_another_type_than_expected_is_refused(machine: Machine) -> N
 def test_a_directory_on_another_file_system_is_refused(machine: Machine) -> None:
     """Trap: mounted on one path, measured on another."""
     plan = opened(machine)
-    root = machine.mount_root / "r1" / "d"
+    root = machine.mount_root / RUN / "d"
     script = plan.trials[0].argv[4].replace(f"mountpoint={root}\n", "mountpoint=/proc\n")
     _, status, reason = machine.trial(plan.trials[0], script)
     assert (status, reason) == ("invalid", f"{root}/t0001 is not on the file system of /proc")
@@ -202,7 +204,7 @@ def test_a_directory_on_another_file_system_is_refused(machine: Machine) -> None
 
 def test_a_directory_that_is_there_already_is_not_measured_in(machine: Machine) -> None:
     plan = opened(machine)
-    (machine.mount_root / "r1" / "d" / "t0001").mkdir()
+    (machine.mount_root / RUN / "d" / "t0001").mkdir()
     files, status, reason = machine.trial(plan.trials[0])
     assert status == "invalid"
     assert "File exists" in reason
@@ -445,7 +447,7 @@ def test_a_trial_that_is_killed_leaves_no_sampler(machine: Machine, victim: str)
     wait_until("the end of the group", lambda: not is_there(trial.pid))
     for place, names, _ in os.walk(CGROUPS):  # it bears what other workers remove meanwhile
         for name in names:
-            if re.fullmatch(rf"mountlab-r1\..*\.{trial.pid}", name):  # which the next trial would have removed
+            if re.fullmatch(rf"mountlab-{RUN}\..*\.{trial.pid}", name):  # which the next trial would have removed
                 os.rmdir(os.path.join(place, name))
 
 
