@@ -169,6 +169,7 @@ def test_later_blocks_are_not_looked_at() -> None:
     assert decide(budget, *journal(budget, NOISY, 9), before=6, stopped={}) == {}, "24 s, and 4 s of the next block"
 
 
+@pytest.mark.slow
 def test_diagnostic_trials_change_nothing() -> None:
     sweep = a_sweep(replace(RULE, budget_s=1e4))
     trials, frame = journal(sweep, CALM, 7)

@@ -119,6 +119,7 @@ def test_two_perfs_record_until_their_shell_is_ended(tmp_path: Path) -> None:
     assert processes_with(str(tmp_path)) == []
 
 
+@pytest.mark.slow
 @every_row(("size", "kinds"), [
     (2_000, {"enable"}),
     (5_000_000, {"enable", "disable"}),  # about 45,000 events

@@ -1,15 +1,23 @@
-"""The documentation as a site, in a real browser, from files: its search, its looks, and that it asks no network."""
+"""The site that `make docs` builds: its pages, and in a real browser, from files, its search, its looks, and that it
+asks no network."""
 
 from __future__ import annotations
 
+import inspect
+import re
+import zlib
 from pathlib import Path
 
+import mountlab
 import pytest
-from built_pages import site_of_this_code
+from built_pages import built_pages
 from chromium import WIDE, needs_chromium, violations, wait_for_first_frame, window
+from mountlab.results import paths
+from mountlab_dev.site.build import build
+from mountlab_dev.site.stage import written
 from playwright.sync_api import Browser, expect
 
-pytestmark = [pytest.mark.browser, needs_chromium, pytest.mark.xdist_group("site")]
+pytestmark = [pytest.mark.browser, needs_chromium]
 
 KINDS = ("index", "docs/how-to/own-box", "docs/reference/caveats", "notebooks/00_tour", "search")
 """A page of each kind."""
@@ -17,7 +25,32 @@ KINDS = ("index", "docs/how-to/own-box", "docs/reference/caveats", "notebooks/00
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return site_of_this_code(tmp_path_factory)
+    """The folder of the site's pages, with one notebook executed."""
+    directory = tmp_path_factory.mktemp("site")
+    assert build(directory, ["00_tour"]) == 0, "Sphinx's warnings are above"
+    return directory / "html"
+
+
+def test_every_page_is_in_the_site_and_in_its_navigation(site: Path) -> None:
+    """Without a warning: else it would not have been built."""
+    made = {path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts}
+    notebooks = {f"notebooks/{path.stem}.html" for path in paths.NOTEBOOKS.glob("*.ipynb")}
+    pages = {f"{name.removesuffix('.md')}.html" for name in [*written(), *built_pages()]} - {"README.html"}
+    assert made == pages | notebooks | {"index.html", "search.html", "genindex.html"}
+    home = (site / "index.html").read_text()
+    tree = home.partition('class="sidebar-tree"')[2].partition("</aside>")[0]
+    assert pages | notebooks <= set(re.findall(r'href="([^"#]+)"', tree))
+
+
+def test_other_sites_can_link_to_every_public_function_and_class(site: Path) -> None:
+    inventory = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    listed = dict(re.findall(r"^mountlab\.(\w+) py:(\w+) ", zlib.decompress(inventory).decode(), re.MULTILINE))
+    public = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
+    assert listed == {
+        name: "class" if inspect.isclass(what) else "function"
+        for name, what in public.items()
+        if not inspect.ismodule(what)
+    }
 
 
 def test_the_search_finds_pages_without_a_server(site: Path, browser: Browser) -> None:
@@ -37,10 +70,10 @@ def test_the_search_finds_pages_without_a_server(site: Path, browser: Browser) -
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [
-        (1280, "light"),
         (390, "dark"),
-        pytest.param(1280, "dark", marks=pytest.mark.long),
         pytest.param(390, "light", marks=pytest.mark.long),
+        pytest.param(1280, "dark", marks=pytest.mark.long),
+        pytest.param(1280, "light", marks=pytest.mark.long),
     ],
 )
 def test_pages_are_accessible_fit_the_window_and_ask_no_network(

@@ -1,27 +1,21 @@
-"""The site that `make docs` builds: every page is in it and in its navigation, and what leads nowhere is an error."""
+"""The site that `make docs` builds: what leads nowhere is an error; tests/browser/test_site.py has its pages."""
 
 from __future__ import annotations
 
-import inspect
 import re
 import subprocess
-import zlib
 from collections.abc import Collection
 from pathlib import Path
 
-import mountlab
 import pytest
-from built_pages import built_pages, site_of_this_code
 from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 from mountlab_dev.__main__ import main
 from mountlab_dev.site import build
 from mountlab_dev.site.notebooks import NEEDS, PARAMETERS, executed, markdown
-from mountlab_dev.site.stage import sections, written
+from mountlab_dev.site.stage import sections
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from rows import every_row
-
-pytestmark = [pytest.mark.xdist_group("site")]
 
 INDEX = "# Pages\n\n## Learn\n\n- [1](one.md)\n- [2](two.md), [1](one.md) again\n\n## Look up\n\n[Home](../README.md)\n"
 SMALL = {
@@ -111,34 +105,7 @@ def test_a_page_in_no_list_and_a_link_to_nowhere_are_errors(
     assert said in capfd.readouterr().err
 
 
-# --- the site ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_every_page_is_in_the_site_and_in_its_navigation(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Without a warning: else it would not have been built."""
-    html = site_of_this_code(tmp_path_factory)
-    made = {path.relative_to(html).as_posix() for path in html.rglob("*.html") if "_static" not in path.parts}
-    notebooks = {f"notebooks/{path.stem}.html" for path in paths.NOTEBOOKS.glob("*.ipynb")}
-    pages = {f"{name.removesuffix('.md')}.html" for name in [*written(), *built_pages()]} - {"README.html"}
-    assert made == pages | notebooks | {"index.html", "search.html", "genindex.html"}
-    home = (html / "index.html").read_text()
-    tree = home.partition('class="sidebar-tree"')[2].partition("</aside>")[0]
-    assert pages | notebooks <= set(re.findall(r'href="([^"#]+)"', tree))
-
-
-@pytest.mark.slow
-def test_other_sites_can_link_to_every_public_function_and_class(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    inventory = (site_of_this_code(tmp_path_factory) / "objects.inv").read_bytes().split(b"\n", 4)[4]
-    listed = dict(re.findall(r"^mountlab\.(\w+) py:(\w+) ", zlib.decompress(inventory).decode(), re.MULTILINE))
-    public = {name: inspect.unwrap(getattr(mountlab, name)) for name in mountlab.__all__}
-    assert listed == {
-        name: "class" if inspect.isclass(what) else "function"
-        for name, what in public.items()
-        if not inspect.ismodule(what)
-    }
+# --- the verb ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ def pages(size: int, seed: str = "1844312584 2127658484", awk: str = "awk") -> l
     return [int(number) * PAGE for number in numbers.split()]
 
 
+@pytest.mark.slow
 @every_row("size", [9 * MIB, 64 * MIB, 300 * MIB + 512, 10 * 2**30, 2**40], ids=str)
 def test_less_than_4_mib_lies_between_two_pages_that_are_compared(size: int) -> None:
     """So a change of 4 MiB in a row touches one of them, or an end."""

@@ -154,7 +154,7 @@ def test_sizes_follow_the_profile(memory: Callable[..., Path]) -> None:
     ("rule", "churn", "ratio"),
     [
         pytest.param((0.0, 0.0), 4, 2.54, id="any"),  # exponential ages: ln(1 - 0.8275) / ln(1 - 0.5)
-        pytest.param((DEVELOPER.young_share, DEVELOPER.young_weight), 12, 3.7, id="young"),
+        pytest.param((DEVELOPER.young_share, DEVELOPER.young_weight), 12, 3.7, id="young", marks=pytest.mark.long),
     ],
 )
 def test_ages_of_files_follow_the_rule_of_deletion(

@@ -215,6 +215,7 @@ HARM: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.slow
 @every_row("harm", HARM)
 @every_row(
     "log",

@@ -351,6 +351,7 @@ REPEATS = [*(in_text(header=h, same_process=s) for h in (True, False) for s in (
 """What prints a report: from run time in ms, when the run began, and which report of the file it is."""
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(SNAPSHOTS), st.floats(1e9, 2e9), st.integers(1000, 60_000), st.integers(2, 6), st.integers(1, 999)

@@ -107,6 +107,7 @@ def test_says_what_it_shows(kind: str) -> None:
     assert plot.title in plot._repr_html_()
 
 
+@pytest.mark.slow
 @each_kind
 def test_has_units_and_takes_the_colour_of_the_page_and_loads_nothing(kind: str) -> None:
     assert re.search(

@@ -441,8 +441,30 @@ def test_a_release_is_built_by_what_is_installed_and_uploaded_without_a_password
     assert uploaded.endswith("uv publish --trusted-publishing always")
 
 
-def test_ci_runs_the_tests_that_the_readme_names() -> None:
-    assert re.search(r"^make check test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+@every_row(("failing", "status"), [("no such target", 0), ("check test", 2), ("test-install", 2), ("needs", 2)])
+def test_ci_runs_the_tests_that_the_readme_names_and_fails_with_any_of_them(
+    failing: str, status: int, tmp_path: Path
+) -> None:
+    """Where the programs are missing that tests need, none is run."""
+    for name, text in {
+        ".ci/run": (ROOT / ".ci" / "run").read_text(),
+        "lib/env.sh": "#!/bin/sh\n",
+        "bin/make": f'#!/bin/sh\necho "made $*"\n[ "$*" != "{failing}" ] || exit 2\n',
+    }.items():
+        path = tmp_path / failing / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    path = f"{tmp_path / failing / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [tmp_path / failing / ".ci" / "run"],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    tests = [] if failing == "needs" else ["made check test", "made test-install"]
+    assert (done.returncode, done.stdout.splitlines()) == (status, ["made needs", *tests])
 
 
 MARKS = ("alone", "long", "repository", "slow", "box", "browser")

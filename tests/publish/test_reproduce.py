@@ -411,6 +411,7 @@ def test_a_damaged_bundle_is_not_run_again(bundle: Path, monkeypatch: pytest.Mon
     assert ran == []
 
 
+@pytest.mark.slow
 def test_command_lines_of_a_bundle_are_not_run_unread(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = SimpleNamespace(tool="command", options={"argv": "sh -c evil {directory}", "prepare": "true"})
     sweep = SimpleNamespace(sweep=SimpleNamespace(workloads=[workload], filesystems=[]))

@@ -21,6 +21,7 @@ def passes(sieve: Sieve, text: str) -> bool:
     return may_hold
 
 
+@pytest.mark.slow
 @given(st.sampled_from(SOUGHT).flatmap(st.from_regex))
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_an_expression_matches_passes(text: str) -> None:

@@ -114,6 +114,7 @@ def test_an_interval_without_an_end_is_said_as_what_is_known(
     assert why in text
 
 
+@pytest.mark.slow
 @every_row(
     ("ext4", "tmpfs", "said"),
     [
@@ -152,6 +153,7 @@ SHORT = math.nan
 """A percentile that a trial has too few requests for."""
 
 
+@pytest.mark.slow
 @every_row(
     ("short", "late", "reason", "steps"),
     [

@@ -49,6 +49,7 @@ def part_of(run: Any, name: str) -> Any:
     return FUNCTIONS[name](run, *trial)
 
 
+@pytest.mark.slow
 @every_row("name", OF_RUNS)
 def test_a_part_with_figures_has_a_frame_and_another_has_none(name: str) -> None:
     part = part_of(recorded(), name)
@@ -62,6 +63,7 @@ def test_a_part_with_figures_has_a_frame_and_another_has_none(name: str) -> None
     assert part.startswith(NOTHING) or len(part.frame) or name == "stopping"
 
 
+@pytest.mark.slow
 @every_row("name", sorted(OF_COMPARISONS | {"answer", "overview", "caveats", "every_trial", "run_order"}))
 def test_parts_of_a_comparison_have_frames(name: str) -> None:
     earlier = store.load_run(ROOT / "tests" / "data" / "earlier_run")
@@ -112,6 +114,7 @@ def test_the_frame_of_the_tables_names_the_caveats_of_a_figure() -> None:
     assert [doubtful[name] for name in ("filesystem", "workload", "metric")] == ["xfs", "dd-write", "write_bandwidth"]
 
 
+@pytest.mark.slow
 @every_row("run", [swept, recorded], ids=["swept", "tour"])
 def test_the_frames_of_trials_have_each_counted_trial_as_a_multiple_of_its_mean(run: Any) -> None:
     counted, in_order = sections.every_trial(run()).frame, sections.run_order(run()).frame
@@ -126,6 +129,7 @@ def test_the_frames_of_trials_have_each_counted_trial_as_a_multiple_of_its_mean(
     assert math.isclose(first["of_mean"], first["value"] / mean)
 
 
+@pytest.mark.slow
 def test_the_answer_of_a_search_rests_on_its_capacities() -> None:
     run = recorded("how-much-example")
     for part in (sections.answer(run), sections.capacity(run)):

@@ -146,6 +146,7 @@ def test_no_two_parts_have_one_name() -> None:
     assert "flushes, " not in said
 
 
+@pytest.mark.slow
 @every_row(("traced", "tool", "withheld"), [(2.2, 1.0, True), (1.0, 1.6, True), (1.4, 1.0, False), (1.0, 1.4, False)])
 def test_shares_are_withheld_with_their_reason_first_where_parts_add_up_far_from_the_tools_mean(
     traced: float, tool: float, *, withheld: bool
@@ -319,6 +320,7 @@ def test_what_ran_while_operations_waited_stands_in_a_table_of_those_that_waited
     assert "ext4" not in table[: table.index("none: ")]
 
 
+@pytest.mark.slow
 def test_a_record_that_was_cut_off_and_calls_that_were_seen_in_windows_are_said() -> None:
     cut = "the record of events reached its limit of size"
     changes = {

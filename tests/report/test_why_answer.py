@@ -141,6 +141,7 @@ def test_a_run_without_diagnostic_trials_says_nothing_about_causes() -> None:
     assert answer_lines(run_of(why=Why())) == []
 
 
+@pytest.mark.slow
 @every_row(
     ("metric", "operation", "statistic"),
     [

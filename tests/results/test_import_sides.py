@@ -87,6 +87,7 @@ ALIKE: list[tuple[Options, Options]] = [
 """A log without `bs` has it from its figures: bytes over I/Os."""
 
 
+@pytest.mark.slow
 @every_row(("ours", "theirs", "lines"), [*DIFFERENT, *((*pair, []) for pair in ALIKE)])
 def test_each_difference_of_the_options_is_shown_with_both_values_and_no_other_is(
     ours: Options, theirs: Options, lines: list[str], tmp_path: Path
@@ -194,6 +195,7 @@ def reasons(run: Run) -> str:
     return found[0].message.partition(". ")[0] if found else ""
 
 
+@pytest.mark.slow
 @every_row(
     ("ours", "theirs", "words"),
     [
@@ -216,6 +218,7 @@ def test_options_that_bound_the_work_are_named_in_a_caveat_on_the_comparison(
     assert found == (f"it and the baseline a differ in {words}" if words else "")
 
 
+@pytest.mark.slow
 @every_row(
     ("seconds", "rate", "words"),
     [

@@ -288,6 +288,7 @@ def test_a_search_begins_with_steps_of_2_and_4() -> None:
     assert [trial.rate for trial in down[:4]] == [100_000, 50_000, 12_500, 3125]
 
 
+@pytest.mark.slow
 def test_near_the_smallest_rate_that_can_be_made_a_search_goes_on_at_that_rate_or_above() -> None:
     """Whatever three trials at one to three steps say: the rates of a pair lie less than a step apart there."""
     for rates in product((10.0, 20.0, 30.0), repeat=3):
@@ -365,6 +366,7 @@ def test_a_search_with_as_many_trials_as_right_answers_need_is_precise(start: fl
     assert len(trials) <= 22
 
 
+@pytest.mark.slow
 @every_row("start", [100.0, 300.0, 900.0, 3000.0, 10_000.0])
 @every_row("wrong", [1, 2])
 def test_a_search_whose_first_answers_were_wrong_leaves_their_bracket(start: float, wrong: int) -> None:
@@ -381,6 +383,7 @@ def test_a_search_whose_first_answers_were_wrong_leaves_their_bracket(start: flo
     assert len(trials) <= 28 + 8 * (wrong - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", few_then_many(20, 40))
 def test_a_search_that_runs_out_of_trials_is_bounded_on_one_side_at_least(cases: int) -> None:
     """15 trials of a noisy capacity, in a search that ends at 98.75 %: at 95 % there is an end."""

@@ -74,6 +74,7 @@ def test_without_both_answers_nothing_is_known_of_a_change() -> None:
     assert math.isinf(searched_capacity([]).half_width)
 
 
+@pytest.mark.slow
 @every_row("start", [100.0, 300.0, 700.0, 900.0, 1300.0, 3000.0])
 def test_a_capacity_that_left_a_narrow_interval_at_the_end_not_asked_last_is_noticed(start: float) -> None:
     """Sharp answers. Those so far do not show the move, so that end is asked before the search ends."""
@@ -93,6 +94,7 @@ def test_a_capacity_that_left_a_narrow_interval_at_the_end_not_asked_last_is_not
     assert (change(trials).ratio < 1) == falls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", few_then_many(15, 60))
 def test_a_capacity_that_falls_by_a_fifth_is_noticed_and_its_interval_holds_what_it_lay_between(cases: int) -> None:
     """Of the searches that had not ended before."""
@@ -110,6 +112,7 @@ def test_a_capacity_that_falls_by_a_fifth_is_noticed_and_its_interval_holds_what
     assert held >= 0.8 * len(noticed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", few_then_many(8, 100))
 def test_one_capacity_is_hardly_ever_doubted(cases: int) -> None:
     assert sum(change(search(seed, one_capacity)[0]).noticed for seed in range(cases)) <= max(1, 0.02 * cases)

@@ -94,6 +94,7 @@ def judged(change: Floats, baseline: Floats, sd: float) -> AgainstMargin:
     return against_margin(change, baseline, more_is_better=better, margin=0.05, spreads=(side, side))
 
 
+@pytest.mark.slow
 @every_row("seed", list(range(6)))
 def test_below_the_break_even_a_figure_is_decided_and_above_it_is_not(seed: int) -> None:
     """Its definition, of figures that are judged together: any other sd would be wrong for one of two gates."""
@@ -113,6 +114,7 @@ def test_below_the_break_even_a_figure_is_decided_and_above_it_is_not(seed: int)
 # ── errors and power, where runs differ ──────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 @every_row(("run_sd", "blocks"), list(itertools.product((0.03, 0.05), (10, 40))))
 def test_one_run_beside_one_seldom_fails_by_mistake(run_sd: float, blocks: int) -> None:
     """Trap: blocks as the unit. 10 figures without a change in runs that differ by 3 or 5 % failed in 12.7 to 80 % of
@@ -124,6 +126,7 @@ def test_one_run_beside_one_seldom_fails_by_mistake(run_sd: float, blocks: int) 
     assert failed <= stats.binom.isf(1e-3, cases, 0.05)
 
 
+@pytest.mark.slow
 def test_three_runs_a_side_find_twice_the_margin_where_it_is_three_times_their_spread() -> None:
     """In four of five cases; and where nothing changed they pass as often."""
     rng, cases, better = np.random.default_rng(7), 600, np.zeros(1, dtype=bool)

@@ -102,6 +102,7 @@ REPRESENTATIVE = [
 """The worst shape, a calm one and one between, each with another rule."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "least", "most", "trials"),
     others_long([*REPRESENTATIVE, *((shape, *each, 3000) for shape in SHAPES for each in RULES)], kept=REPRESENTATIVE),
@@ -143,6 +144,7 @@ def test_other_confidences_are_kept_too(confidence: float, trials: int) -> None:
         assert not refuted(hits, confidence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spreads", "trials"),
     others_long(

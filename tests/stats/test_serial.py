@@ -84,6 +84,7 @@ PROMISED = [
 times the blocks of a rule that takes trials as independent it takes at most."""
 
 
+@pytest.mark.slow
 @every_row("correlation, cells, covered, times", PROMISED)
 def test_intervals_after_a_stopping_rule_allow_for_trials_like_their_neighbours(
     correlation: float, cells: int, covered: float, times: float

@@ -228,6 +228,7 @@ FAMILIES = 500
 TEN = [[row] for row in range(10)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [3, 5, 10])
 def test_the_interval_of_the_part_that_is_named_covers_although_it_was_picked(blocks: int) -> None:
     """Ten parts with a tenth of the difference each, of which the largest is named."""
@@ -240,6 +241,7 @@ def test_the_interval_of_the_part_that_is_named_covers_although_it_was_picked(bl
     assert stats.binomtest(held, FAMILIES, 0.95, alternative="less").pvalue > 0.001, held / FAMILIES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [3, 5, 10])
 def test_the_largest_part_is_the_one_that_is_named_or_not_shown_to_be_smaller(blocks: int) -> None:
     """Ten parts that are the same, so that chance picks the largest: the worst case."""
@@ -252,6 +254,7 @@ def test_the_largest_part_is_the_one_that_is_named_or_not_shown_to_be_smaller(bl
     assert stats.binomtest(among, FAMILIES, 0.95, alternative="less").pvalue > 0.001, among / FAMILIES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [5, 10])
 def test_a_part_that_does_not_differ_is_shown_in_one_of_twenty_differences_at_most(blocks: int) -> None:
     """One part makes the difference, nine are the same on both sides."""

@@ -139,6 +139,7 @@ def test_a_tree_is_copied_searched_looked_at_and_removed(tmp_path: Path) -> None
     assert sum(map(len, copied.values())) == amounts_of(300).size
 
 
+@pytest.mark.slow
 def test_a_large_directory_has_all_names_in_an_order_that_leaps_about(tmp_path: Path) -> None:
     ran = run(tmp_path, {**MANY, "operations": "list stat"})
     names = [path.name for path in (ran.directory / "names").iterdir()]

@@ -284,12 +284,14 @@ def pool(x: int) -> bytes:
     return bytes(made)
 
 
+@pytest.mark.slow
 @every_row("shell", SHELLS)
 def test_each_shell_makes_the_same_bytes_from_a_seed(shell: str, tmp_path: Path) -> None:
     run(tmp_path, "make_pool 4294967295", shell)
     assert (tmp_path / "pool").read_bytes() == pool(4294967295)
 
 
+@pytest.mark.slow
 def test_no_block_is_compressed_and_no_two_are_alike(tmp_path: Path) -> None:
     run(tmp_path, f'make_pool 7; stretch {8 * MIB} 1 > "$directory/x"; stretch 4096 1009 > "$directory/y"')
     data = (tmp_path / "x").read_bytes()
@@ -299,6 +301,7 @@ def test_no_block_is_compressed_and_no_two_are_alike(tmp_path: Path) -> None:
     assert len({*blocks, (tmp_path / "y").read_bytes()}) == 8 * MIB // 4096 + 1
 
 
+@pytest.mark.slow
 @every_row("split", [True, False], ids=["split", "without split"])
 def test_files_are_laid_out_and_each_round_changes_others(split: bool, tmp_path: Path) -> None:
     """Whole files of the size that was asked, in turn until all were changed."""
