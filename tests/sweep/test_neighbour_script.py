@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -90,11 +91,12 @@ def test_one_that_ends_early_is_started_again_and_its_gaps_are_recorded(machine:
     argv = "sh -c 'sleep 0.3; echo x > {directory}/f; sleep 0.3'"
     outcome = run(machine, trial_beside(machine, {"tool": "command", "argv": argv, "space": "1MiB"}))
     beside = did(outcome)
-    assert beside.restarts >= 2
+    assert beside.restarts >= 1
     assert len(beside.gaps) == beside.restarts
-    assert all(0.25 <= end - begin < 1 for begin, end in beside.gaps[:-1])
+    assert all(end - begin >= 0.25 for begin, end in beside.gaps[:-1])
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(beside.gaps))
     assert outcome.status == "invalid"
-    assert re.match(r"neighbour n did not run all the time\n +got: +\d\d% of 2\.\d\d s without it", outcome.reason)
+    assert re.match(r"neighbour n did not run all the time\n +got: +\d\d% of \d+\.\d\d s without it", outcome.reason)
     assert "allowed: 5%" in outcome.reason
 
 
