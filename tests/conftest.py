@@ -241,10 +241,10 @@ def prepare() -> Callable[[], None]:
 @pytest.fixture(scope="session")
 def vm_box() -> Box:
     """The box of params/boxes/vm.yml, built: in the user's cache, where it stays for the next time."""
+    from installed_programs import NO_PACKAGES
     from mountlab.box.embedded import guest, here, prepare_here
     from mountlab.core.errors import BoxError, CommandError
     from mountlab_dev import needs
-    from programs import NO_PACKAGES
 
     for absent in here.missing(guest.BUILDERS):
         pytest.skip(needs.reason(absent.name))

@@ -12,7 +12,7 @@ from mountlab.analysis.run_view import TrialRecord
 from mountlab.core.run_info import RunInfo
 from mountlab.core.seeds import derived
 from mountlab.filesystems.making import BlockDevice, RanCommand, Setup
-from mountlab.tools.fio_seeds import layout_of
+from mountlab.fio.seeds import layout_of
 from synthetic_run import SyntheticRun, synthetic_run
 
 RUN = synthetic_run()

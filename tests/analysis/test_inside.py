@@ -10,8 +10,8 @@ from mountlab.analysis.inside import Inside, median_trials, points_of, why_no_co
 from mountlab.core.model import Workload
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters_over_time import DeviceOverTime, OverTime
+from mountlab.fio.series import Series, SeriesPoint
 from mountlab.plots import INSIDE
-from mountlab.tools.fio_series import Series, SeriesPoint
 from synthetic_run import synthetic_run
 
 RUN = synthetic_run()

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from installed_programs import program
 from mountlab.box import ssh as box_module
 from mountlab.box.connection import Completed, checked, command_line, command_text
 from mountlab.box.ssh import connect
 from mountlab.box.testing import Call, RecordingBox, ReplayBox, UnpreparedCommand
 from mountlab.core.errors import BoxError, CommandError, ParameterError, PlanError
 from mountlab.core.model import Box
-from programs import program
 from rows import every_row
 
 NASTY = (

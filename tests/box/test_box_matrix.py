@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from facts import known
+from installed_programs import program
 from mountlab.box import abilities, facts
 from mountlab.box.abilities import DD_WORKLOADS
 from mountlab.box.containment import ask_argv
@@ -28,10 +29,10 @@ from mountlab.filesystems.backing import BLKID, LOSETUP, MKE2FS
 from mountlab.filesystems.base import MOUNT
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.superblock import read_back
+from mountlab.fio import help as fio_help
+from mountlab.programs import TOOLS
 from mountlab.sweep.feasible import all_programs, check_feasible
 from mountlab.sweep.run_directories import open_run_step
-from mountlab.tools import TOOLS, fio_help
-from programs import program
 from rows import every_row
 from sweep.test_plan import BOX, FACTS
 from sweeps import sweep

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from installed_programs import program
 from mountlab.box import facts
 from mountlab.box.testing import ReplayBox
 from mountlab.core.box_facts import AREAS, FACTS, SECTIONS, BoxFacts, InstalledProgram
@@ -22,7 +23,6 @@ from mountlab.core.box_facts.storage import parse_block_devices, parse_free, par
 from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program
 from mountlab.core.mountinfo import unescape
-from programs import program
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "box"

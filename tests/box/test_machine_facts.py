@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from facts import known
+from installed_programs import program
 from mountlab.core.box_facts import FACTS, IdleState
 from mountlab.core.box_facts.kernel import WITHHELD, parse_command_line
 from mountlab.core.box_facts.parsing import FUNCTIONS
 from mountlab.core.box_facts.processors import parse_idle
 from mountlab.core.fact_words import fact_text
-from programs import program
 
 GIB = 1024**3
 NEW = (

@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from installed_programs import program
 from mountlab.box import roots
 from mountlab.box.leftovers import Leftover, parse_leftovers, remove_leftovers_argv
 from mountlab.box.testing import ReplayBox
@@ -22,7 +23,6 @@ from mountlab.core.shell import script_argv
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.directory import OPEN
 from mountlab.sweep.run_directories import open_run_step
-from programs import program
 from repetition import others_long
 from waiting import LIMIT_S
 

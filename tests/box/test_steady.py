@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from installed_programs import program
 from mountlab.box.connection import Completed
 from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell
@@ -22,7 +23,6 @@ from mountlab.core.model import Box, Lease, Rights
 from mountlab.core.shell import SharedScript, script_argv, script_text
 from mountlab.sweep.run_directories import open_run_step
 from processes import is_alive
-from programs import program
 from rows import every_row
 from waiting import LIMIT_S, wait_until
 

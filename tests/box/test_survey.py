@@ -14,7 +14,7 @@ from mountlab.core.box_facts import Surveyed
 from mountlab.core.errors import BoxTimeout, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.core.shell import script_argv
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 from rows import every_row
 from sweeps import sweep
 

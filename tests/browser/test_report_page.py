@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from chromium import NARROW, PHONE, WIDE, needs_chromium, opened
 from every_plot import shapes
+from installed_programs import program
 from matplotlib.image import imread
 from mountlab.report import html
 from mountlab.report.page import page as framed
 from playwright.sync_api import Browser, Locator, Page
-from programs import program
 from synthetic_report import hostile_report, recorded_report
 from waiting import LIMIT_S
 

@@ -18,7 +18,7 @@ from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
-from mountlab.tools.fio_series import Series, SeriesPoint
+from mountlab.fio.series import Series, SeriesPoint
 from repetition import others_long
 from rows import every_row
 

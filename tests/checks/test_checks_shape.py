@@ -17,7 +17,7 @@ from mountlab.checks import CHECKS, Evidence, find_caveats
 from mountlab.checks.steady import rounds_of
 from mountlab.core.findings import Caveat
 from mountlab.core.model import Measurement, Trial
-from mountlab.tools.fio_series import Series, SeriesPoint
+from mountlab.fio.series import Series, SeriesPoint
 from rows import every_row
 
 SHAPES = ("outlier", "two-modes", "drift", "step", "autocorrelated", "warm-up-too-short", "noisy")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from mountlab.__main__ import main
 from mountlab.core.model import Box
+from mountlab.fio.tool import Fio
 from mountlab.results import paths
 from mountlab.sweep.planner import make_plan
-from mountlab.tools.fio import Fio
 from sweep.test_plan import FACTS
 
 TINY = """

@@ -21,19 +21,19 @@ from mountlab.core.places import SHIPPED
 from mountlab.filesystems import FAMILIES
 from mountlab.outcome.consequences import CellEnds, consequence_of
 from mountlab.outcome.judging import ScriptExit, judge
+from mountlab.programs import TOOLS
+from mountlab.programs.parsing import parsed
 from mountlab.publish import figure_files as figures_of_reports
 from mountlab.report import sections
 from mountlab.report.sections.figures import PLOTS
 from mountlab.sweep.feasible import all_programs
-from mountlab.tools import TOOLS
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.parsing import parsed
 from sweeps import DD_WRITE, sweep
 from synthetic_run import synthetic_run
 
 TOOL = """
 from mountlab.core.model import Program, everywhere
-from mountlab.tools.dd import Dd
+from mountlab.programs.dd import Dd
 class Slow(Dd):
     name = "slow_dd"
     programs = (Program(name="slowdd", packages=everywhere("slow"), version=("slowdd", "-V")),)
@@ -116,7 +116,7 @@ def test_nothing_of_a_plug_in_is_loaded_for_what_does_not_use_it(packages: Site)
         "import sys; from mountlab.__main__ import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "from mountlab.results.paths import load_sweep\nload_sweep('params/sweeps/ramdisk.yml')\n"
-        "from mountlab.tools import TOOLS\nassert TOOLS['dd'].name == 'dd'\n"
+        "from mountlab.programs import TOOLS\nassert TOOLS['dd'].name == 'dd'\n"
         "print('mountlab_slow' in sys.modules)"
     )
     done = subprocess.run(
@@ -209,7 +209,7 @@ def test_what_is_no_tool_is_refused_with_what_it_is(packages: Site, source: str,
 
 def test_a_name_of_mountlabs_own_is_refused_and_its_own_part_goes_on(packages: Site) -> None:
     packages.install("mountlab-seen", CHECK + TOOL, {"tools": {"dd": "Slow"}, "checks": {"noisy": "NOISY"}})
-    assert type(TOOLS["dd"]).__module__ == "mountlab.tools.dd"
+    assert type(TOOLS["dd"]).__module__ == "mountlab.programs.dd"
     with pytest.warns(MountlabWarning, match="the name 'dd', which Mountlab itself registers too"):
         assert list(TOOLS) == list(TOOLS.own)
     findings = find_caveats(build(make()))

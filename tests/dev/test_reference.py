@@ -27,6 +27,7 @@ from mountlab.core.places import SHIPPED
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.without_effect import RULES, UNDONE
 from mountlab.logs import FORMATS, read_log
+from mountlab.programs import TOOLS
 from mountlab.results import paths, store, tables
 from mountlab.results.import_file import ImportedFilesystem, ImportFile
 from mountlab.sweep.box_file import BoxFile
@@ -37,7 +38,6 @@ from mountlab.sweep.filesystem_entry import FilesystemFile
 from mountlab.sweep.published_file import PublishedFile, PublishedRow
 from mountlab.sweep.sweep_file import SweepFile
 from mountlab.sweep.until_entry import UntilFile
-from mountlab.tools import TOOLS
 from mountlab_dev import glossary
 from mountlab_dev.reference.files import kind
 from mountlab_dev.reference.names import members, signature

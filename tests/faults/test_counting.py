@@ -15,8 +15,8 @@ from faults import counting, table
 from faults.counting import Count, Kept
 from faults.scenes import scene
 from faults.table import Row
+from installed_programs import program
 from mountlab_dev.evidence import rows
-from programs import program
 from waiting import LIMIT_S
 
 NAMES = ("t0001", "t0002", "t0003")

@@ -19,7 +19,7 @@ from faults import counting
 from faults.counting import Count
 from faults.scenes import Control, Scene, control, scene
 from faults.table import Report
-from programs import program
+from installed_programs import program
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 

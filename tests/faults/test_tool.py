@@ -13,10 +13,10 @@ from faults.counting import Count, Kept
 from faults.misbehaviour import MARK, WAYS, Way
 from faults.scenes import TMPFS, Scene, control, scene
 from faults.table import Report
+from installed_programs import search_path_of_boxes
 from mountlab.box.embedded.loopback import private_sshd
 from mountlab.core.model import Box
 from mountlab_dev import needs
-from programs import search_path_of_boxes
 from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from disks import BTRFS_SIZE, MIB, SIZE, XFS_SIZE, Disks, command
+from installed_programs import program
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.profiles import DEVELOPER, MAIL, MEDIA, AgeingProfile, SizeClass, ageing_argv
 from mountlab.filesystems.state_evidence import free_space_reading, read_state, state_reading
-from programs import program
 from scipy import stats
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_root, pytest.mark.requires_program("mkfs.ext4")]

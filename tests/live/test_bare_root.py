@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 import pytest
 from bare_root import BareRoot, make_root, run
 from chromium import needs_chromium, started
+from installed_programs import NO_PACKAGES
 from labpage import WINDOW, Server
 from mountlab.box.embedded import guest
 from mountlab.core.errors import BoxError
 from mountlab.core.places import SHIPPED
-from programs import NO_PACKAGES
 from waiting import wait_until
 
 pytestmark = [

@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from installed_programs import search_path_of_boxes
 from mountlab import __main__
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import roots
 from mountlab.core.places import SHIPPED
 from mountlab.results import paths
 from mountlab.sweep.feasible import all_programs
-from programs import search_path_of_boxes
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_program("sshd"), pytest.mark.requires_program("fio")]
 

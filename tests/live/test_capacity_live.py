@@ -16,13 +16,13 @@ from causes import READS_PER_S, THROTTLE, THROTTLE_BYTES, limited, throttled
 from disks import MIB
 from mountlab.core.model import Target, Workload
 from mountlab.core.search import Objective, Search
+from mountlab.fio.open_loop import LOG_FILE, settle_s
+from mountlab.fio.tool import Fio
 from mountlab.results import store
 from mountlab.runner import workflow
 from mountlab.stats.arrivals import CLOCK_MS
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.fio import Fio
-from mountlab.tools.fio_open_loop import LOG_FILE, settle_s
 from waiting import LIMIT_S
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]

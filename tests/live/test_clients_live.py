@@ -21,11 +21,11 @@ from mountlab.checks.clients import shares
 from mountlab.core.errors import ClientLost
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.directory import Directory
+from mountlab.fio import clients as fio_clients
 from mountlab.publish import reproduce
 from mountlab.publish.publish import Wishes, publish
 from mountlab.results import paths, store
 from mountlab.runner import workflow
-from mountlab.tools import fio_clients
 from sshds import kill_sshd_of, opened_boxes
 from sweeps import as_is
 from waiting import wait_until

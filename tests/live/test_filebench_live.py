@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from mountlab.core.units import MIB
+from mountlab.programs import wml
 from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
-from mountlab.tools import wml
 from ownbox import own_box
 from processes import mapped
 from sweeps import as_is

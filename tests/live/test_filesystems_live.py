@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from disks import BTRFS_SIZE, Disks, command
+from installed_programs import program
 from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.filesystems import FAMILIES
@@ -17,7 +18,6 @@ from mountlab.filesystems.evidence import device_chain
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from programs import program
 from sweeps import CLOCK, EXT4, RAMFS, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]

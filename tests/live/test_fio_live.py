@@ -16,14 +16,14 @@ from mountlab.analysis.inside import points_of
 from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.core.units import NS_PER_S
+from mountlab.fio.report import histograms_of
+from mountlab.fio.series import read_series
 from mountlab.results import paths, store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
 from mountlab.stats import histograms
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.sweep.planner import make_plan
-from mountlab.tools.fio_report import histograms_of
-from mountlab.tools.fio_series import read_series
 from ownbox import own_box
 from repetition import others_long
 from sweep.test_plan import BOX, FACTS

@@ -14,9 +14,9 @@ import disks
 import pytest
 from device_states import GPT, Done, beginning_lost, claim, claimed, guard, lvm_label
 from disks import BTRFS_SIZE, MIB, OURS, SIZE, THEIRS, XFS_SIZE, Disks, another_id, command, detach
+from installed_programs import program
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.guard import mark_argv, read_permission, read_refusal
-from programs import program
 
 pytestmark = [
     pytest.mark.box,

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from installed_programs import program
 from mountlab.box.embedded import loopback, open_box
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
-from programs import program
 from repetition import others_long
 from sweeps import as_is
 

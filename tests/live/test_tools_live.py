@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 import yaml
+from installed_programs import program, search_path_of_boxes
 from mountlab import __main__
 from mountlab.box import leftovers
 from mountlab.box.embedded import here, open_box
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Workload
 from mountlab.core.units import MIB
+from mountlab.programs import TOOLS
 from mountlab.results import paths, store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
-from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 from mountlab_dev import needs
 from ownbox import own_box
 from processes import mapped, processes_with
-from programs import program, search_path_of_boxes
 from sweeps import CLOCK, DD_WRITE, EXT4, RAMFS, TMPFS, as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
@@ -354,7 +354,7 @@ def test_a_box_without_it_is_told_by_the_plan_with_how_to_get_it(refused: str, t
 # --- pg_test_fsync ----------------------------------------------------------------------------------------------------
 
 BUFFERED = {"fdatasync", "fsync"}
-"""Its figures are `long`: in `make test` it is ended and fails for real, and tools/test_tools_pg_test_fsync.py reads
+"""Its figures are `long`: in `make test` it is ended and fails for real, and programs/test_pg_test_fsync.py reads
 what it has printed elsewhere."""
 
 

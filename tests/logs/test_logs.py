@@ -16,8 +16,8 @@ from mountlab.core.errors import ParameterError, ParseError, ToolError, TrialErr
 from mountlab.logs import FORMATS, Output, decoded, read_log, read_one
 from mountlab.logs.frame import tidy
 from mountlab.logs.view import as_json, as_table
+from mountlab.programs import TOOLS
 from mountlab.results.imported import read_log_files
-from mountlab.tools import TOOLS
 from rows import every_row
 from waiting import no_hang
 

@@ -118,7 +118,7 @@ def test_passes_of_a_dd_that_prints_tenths_of_a_second_come_to_an_end(line: str,
     dd = tmp_path / "dd"
     dd.write_text(f"#!/bin/sh\necho '{line}' >&2\n")
     dd.chmod(0o755)
-    script = files("mountlab.tools").joinpath("dd_again.sh").read_text()
+    script = files("mountlab.programs").joinpath("dd_again.sh").read_text()
     argv = ("sh", "-c", script, "dd-again", "200000000", "", str(dd))
     run = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
     assert run.stderr.count("copied") == passes

@@ -166,7 +166,7 @@ def test_pg_test_fsync_without_microseconds_is_read(rates: list[float], head: st
 
 
 def test_pg_test_fsync_tells_seconds_and_operations_apart() -> None:
-    from mountlab.tools.pg_test_fsync import read_report
+    from mountlab.programs.pg_test_fsync import read_report
 
     rates: list[float | None] = [100.0] * 16
     assert (read_report(of_pg(rates, "2 seconds per test")).seconds, 0) == (2, 0)

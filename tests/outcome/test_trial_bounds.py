@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from installed_programs import program
 from mountlab.core.errors import (
     EnvironmentFault,
     ParseError,
@@ -27,7 +28,6 @@ from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.outcome.consequences import CellEnds, Consequence, consequence_of
 from mountlab.outcome.judging import Outcome, ScriptExit, judge
 from mountlab.sweep.plan import PlannedTrial
-from programs import program
 from repetition import others_long
 from sweep.test_trial_script import Machine, left, opened
 from sweeps import sweep

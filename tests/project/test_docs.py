@@ -18,6 +18,8 @@ from mountlab import cli
 from mountlab.batch.batch_file import BatchFile, GroupFile, parse_batch
 from mountlab.core.metrics import METRICS
 from mountlab.core.places import SHIPPED
+from mountlab.programs import TOOLS
+from mountlab.programs.command import METRIC_KEYS
 from mountlab.results.import_file import ImportedFilesystem, ImportFile, read_import
 from mountlab.sweep.box_file import BoxFile, parse_box
 from mountlab.sweep.design_entry import DesignFile
@@ -29,8 +31,6 @@ from mountlab.sweep.state_entry import StateFile
 from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.until_entry import UntilFile
 from mountlab.sweep.workload_entry import DESIGN_KEYS
-from mountlab.tools import TOOLS
-from mountlab.tools.command import METRIC_KEYS
 from mountlab_dev import evidence
 from project.test_readme import COVERED_BY
 from rows import every_row

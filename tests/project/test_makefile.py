@@ -15,10 +15,10 @@ from typing import Any
 import last_result
 import pytest
 from data_files import replaced
+from installed_programs import program
 from mountlab import cli
 from mountlab_dev import evidence
 from mountlab_dev.__main__ import parser
-from programs import program
 from rows import every_row
 
 ROOT = Path(__file__).parents[2]

@@ -19,10 +19,10 @@ from mountlab.__main__ import main
 from mountlab.batch import boxes
 from mountlab.core.errors import MountlabError, StoreError
 from mountlab.jupyter import api
+from mountlab.programs import TOOLS
 from mountlab.results import paths
 from mountlab.results.plain_files import LARGEST_NAMED
 from mountlab.sweep.sweep_file import resolve
-from mountlab.tools import TOOLS
 from results.test_hostile_runs import not_for_ever
 from rows import every_row
 

@@ -17,11 +17,11 @@ from mountlab.core.box_facts import Surveyed
 from mountlab.core.errors import PlanError
 from mountlab.core.places import SHIPPED
 from mountlab.core.units import GIB
+from mountlab.programs.pg_test_fsync import measurements, read_report
 from mountlab.results import paths
 from mountlab.results.paths import load_sweep
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.planner import make_plan
-from mountlab.tools.pg_test_fsync import measurements, read_report
 from project.test_sweep_files import BOX, facts
 from rows import every_row
 

@@ -22,12 +22,12 @@ from mountlab.core.errors import ParameterError
 from mountlab.logs import Output, Part, read_log
 from mountlab.logs.stated import stated
 from mountlab.logs.statement import Stated
+from mountlab.programs import TOOLS
 from mountlab.report.sections import parameters
 from mountlab.results.import_levels import readings
 from mountlab.results.imported import import_file
 from mountlab.results.journal import read_journal
 from mountlab.results.store import Run, load_run
-from mountlab.tools import TOOLS
 from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"

@@ -15,12 +15,12 @@ from mountlab.core import plugins
 from mountlab.core.errors import FigureError, MountlabWarning, PlanError, PluginError, StoreError, UnsafeError
 from mountlab.core.model import Filesystem, Measurement, Workload
 from mountlab.filesystems import guarded_steps
+from mountlab.programs.parsing import parsed
 from mountlab.report import sections
 from mountlab.results import raw, store, tables
 from mountlab.results.info import read_info
 from mountlab.runner import workflow
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.parsing import parsed
 from runner.test_conform import SCRATCH
 from sweeps import sweep
 

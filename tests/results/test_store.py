@@ -24,6 +24,7 @@ from mountlab.core.errors import KeepError, MountlabWarning, ParameterError, Pla
 from mountlab.core.findings import COMPARISON_COLUMNS
 from mountlab.core.model import COLUMNS, Trial
 from mountlab.core.places import SHIPPED
+from mountlab.fio.report import decode, histograms_of
 from mountlab.publish.seal_again import seal_again
 from mountlab.results import paths, run_file
 from mountlab.results import writer as run_writer
@@ -41,7 +42,6 @@ from mountlab.stats.histograms import merge
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.sweep_file import Resolved
-from mountlab.tools.fio_report import decode, histograms_of
 from sweep.test_plan import BOX, FACTS
 from sweeps import sweep
 

@@ -166,7 +166,7 @@ def test_a_budget_ends_a_search_that_is_not_precise(tmp_path: Path) -> None:
 def test_an_objective_that_never_holds_and_one_that_always_does_end(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setitem(SERVERS, "t", 0.0)
     monkeypatch.setitem(SERVERS, "u", 1e9)
-    monkeypatch.setattr("mountlab.tools.fio_open_loop.MOST_REQUESTS", 5_000)
+    monkeypatch.setattr("mountlab.fio.open_loop.MOST_REQUESTS", 5_000)
     _, writer = run(resolved(), tmp_path)
     found = {stop.cell: stop for stop in load_run(writer.path).stops}
     assert "already fails at the floor of 5 requests/s" in found["t/mail"].why

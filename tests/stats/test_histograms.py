@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mountlab.core.errors import ParseError
 from mountlab.core.units import NS_PER_S
+from mountlab.fio.report import histograms_of
 from mountlab.stats.estimates import estimate_samples
 from mountlab.stats.histograms import (
     COARSE,
@@ -31,7 +32,6 @@ from mountlab.stats.histograms import (
     percentile_with_step,
     read_bins,
 )
-from mountlab.tools.fio_report import histograms_of
 from repetition import others_long
 from rows import every_row
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mountlab.core.resolution import Step, last_digit
+from mountlab.fio import report as fio_report
+from mountlab.programs import TOOLS
 from mountlab.stats.adjusted import adjust_comparisons
 from mountlab.stats.comparisons import Ratios, compare_rows, compare_rows_unpaired
 from mountlab.stats.estimates import STATISTICS, Floats, estimate_samples
 from mountlab.stats.histograms import bin_of
-from mountlab.tools import TOOLS, fio_report
 from repetition import others_long
 from rows import every_row
 

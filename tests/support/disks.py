@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from programs import program
+from installed_programs import program
 from waiting import LIMIT_S, wait_until
 
 MIB = 2**20

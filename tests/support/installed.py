@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mountlab import checks, filesystems, tools
+from mountlab import checks, filesystems, programs
 from mountlab.core import plugins
 from mountlab.core.places import SHIPPED
 from mountlab.report.sections import figures
 
-REGISTRIES = (tools.TOOLS, filesystems.FAMILIES, checks.CHECKS, figures.PLOTS)
+REGISTRIES = (programs.TOOLS, filesystems.FAMILIES, checks.CHECKS, figures.PLOTS)
 
 
 class Site:

@@ -9,10 +9,10 @@ from importlib.resources import files
 from typing import Protocol
 
 import pytest
+from installed_programs import program
 from mountlab.box.embedded.here import SBIN
 from mountlab.core.model import Filesystem
 from mountlab.filesystems.effect import AGAIN
-from programs import program
 from waiting import LIMIT_S, wait_until
 
 ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")

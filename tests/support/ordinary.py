@@ -19,7 +19,7 @@ import mountlab
 import own_mounts
 import pytest
 import workers
-from programs import program
+from installed_programs import program
 from waiting import wait_until
 
 _number = count()

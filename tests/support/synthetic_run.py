@@ -26,8 +26,8 @@ from mountlab.core.model import CellStop, Design, Filesystem, Sweep, Workload
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
+from mountlab.fio.series import Series, SeriesPoint
 from mountlab.stats.histograms import Histogram, count, merge
-from mountlab.tools.fio_series import Series, SeriesPoint
 from scipy import stats
 from synthetic_records import records, setups
 

@@ -15,6 +15,8 @@ from mountlab.core.model import Box, ClientEndpoint, Filesystem, Place, Target, 
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.nfs import Nfs
+from mountlab.fio.report import decode, histograms_of
+from mountlab.fio.tool import Fio
 from mountlab.logs import fio_json
 from mountlab.outcome.judging import Outcome
 from mountlab.runner.clients import Clients, with_reports
@@ -25,8 +27,6 @@ from mountlab.sweep.plan_text import plan_json, plan_text
 from mountlab.sweep.planner import make_plan
 from mountlab.sweep.traced import check_traceable
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.fio import Fio
-from mountlab.tools.fio_report import decode, histograms_of
 from rows import every_row
 from sweeps import TMPFS, sweep
 

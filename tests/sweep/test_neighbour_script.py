@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from installed_programs import program
 from mountlab.box.containment import CGROUPS
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.neighbours import Beside, read_beside
@@ -22,7 +23,6 @@ from mountlab.outcome.archive import unpack
 from mountlab.outcome.judging import Outcome
 from mountlab.sweep.beside import AwayNeighbours
 from mountlab.sweep.plan import PlannedTrial
-from programs import program
 from sweep.test_trial_script import RUN, Machine, left, opened
 from waiting import wait_until
 

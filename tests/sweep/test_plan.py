@@ -13,11 +13,11 @@ from mountlab.core.errors import PlanError, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import uuid_for
+from mountlab.programs import TOOLS
 from mountlab.sweep.clients import ClientMount, endpoints
 from mountlab.sweep.feasible import all_programs, check_feasible, check_without_box, needed_programs, without_rights
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planner import make_plan
-from mountlab.tools import TOOLS
 from rows import every_row
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep
 

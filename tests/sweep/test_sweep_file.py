@@ -12,12 +12,12 @@ from mountlab.core.errors import ParameterError, StoreError
 from mountlab.core.model import Filesystem
 from mountlab.core.safe_yaml import parse_yaml
 from mountlab.filesystems.evidence import split_options
+from mountlab.programs import TOOLS
 from mountlab.results.paths import PARAMS, load_box, load_published, load_sweep
 from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from mountlab.sweep.published_file import parse_published
 from mountlab.sweep.sweep_file import SWEEP_KEYS, parse_override, resolve, unknown_names
-from mountlab.tools import TOOLS
 from rows import every_row
 
 EXT4 = {"type": "ext4", "image": "1GiB"}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from facts import known
+from installed_programs import program
 from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
 from mountlab.core.errors import in_one_line
@@ -25,10 +26,9 @@ from mountlab.filesystems.counters import Extents, around
 from mountlab.filesystems.counters_over_time import over_time
 from mountlab.outcome.archive import unpack
 from mountlab.outcome.judging import Outcome, ScriptExit, judge
+from mountlab.programs.parsing import parsed
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.sweep.planner import make_plan
-from mountlab.tools.parsing import parsed
-from programs import program
 from repetition import others_long
 from sweep.test_plan import BOX, FACTS
 from sweeps import DIR, TMPFS, sweep

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Sweep
+from mountlab.programs import TOOLS
 from mountlab.sweep.design import mount_groups
 from mountlab.sweep.plan_text import thinned
 from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.workload_entry import DESIGN_KEYS
-from mountlab.tools import TOOLS
 from rows import every_row
 
 FILESYSTEMS = {"tmpfs": {"type": "tmpfs", "size": "64MiB"}, "ext4": {"type": "ext4", "image": "1GiB"}}

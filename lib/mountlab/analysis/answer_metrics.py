@@ -8,7 +8,7 @@ from mountlab.analysis import capacity
 from mountlab.analysis.measurements import FIGURE
 from mountlab.core.frames import pd, rows_of
 from mountlab.core.model import Sweep
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 
 Metrics = Mapping[str, tuple[str, ...]]
 """Workload label to metrics."""

@@ -14,10 +14,10 @@ from mountlab.analysis.measurements import by_block, counted
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, CellStop, StopReason, Sweep
 from mountlab.core.search import Search
+from mountlab.programs import TOOLS
 from mountlab.stats.capacity import Capacity, RateTrial, next_rate
 from mountlab.stats.capacity_order import is_precise, searched_capacity
 from mountlab.stats.capacity_ratios import level_at_end
-from mountlab.tools import TOOLS
 
 METRIC = "capacity"
 METHOD = "sequential search, bets on trials that hold the objective or fail it"

@@ -17,7 +17,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.core.model import Workload
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.making import RanCommand, Setup
-from mountlab.tools.fio_seeds import layout_of
+from mountlab.fio.seeds import layout_of
 
 DIRECTORY, OUTPUT, SEED, LAYOUT_SEED = "{directory}", "{output}", "{seed}", "{layout_seed}"
 RUN, DEVICE, UUID = "{run}", "{device}", "{uuid}"

@@ -28,8 +28,8 @@ from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
+from mountlab.fio.series import Series
 from mountlab.stats.histograms import Histogram
-from mountlab.tools.fio_series import Series
 
 
 @dataclass(frozen=True)

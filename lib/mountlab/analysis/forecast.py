@@ -25,9 +25,9 @@ from mountlab.core.errors import PlanError
 from mountlab.core.model import Cell, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.filesystems import is_made
+from mountlab.programs import TOOLS
 from mountlab.stats import look_level, power, sequential
 from mountlab.sweep.planned_state import MOUNT_S
-from mountlab.tools import TOOLS
 
 HALF_WIDTHS = (0.01, 0.03, 0.10)
 RATIOS = (1.02, 1.05, 1.10, 1.20)

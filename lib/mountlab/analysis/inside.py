@@ -10,9 +10,9 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Sweep, Workload
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters_over_time import OverTime, Points
-from mountlab.tools.fio_jobs import jobs_of
-from mountlab.tools.fio_options import blocks
-from mountlab.tools.fio_series import Series, mean_over_jobs, together
+from mountlab.fio.jobs import jobs_of
+from mountlab.fio.options import blocks
+from mountlab.fio.series import Series, mean_over_jobs, together
 
 _SIDES = ("read", "write")
 

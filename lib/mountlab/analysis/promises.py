@@ -23,7 +23,7 @@ from mountlab.core.names import code_words, metric_heading, metric_noun
 from mountlab.core.numbers import count_figures, counted, first_few, listed, mean_figures, percent, quantity
 from mountlab.core.promises import Promise
 from mountlab.core.units import Scale, scale_for, significant
-from mountlab.tools.fio_jobs import jobs_of
+from mountlab.fio.jobs import jobs_of
 
 ABOVE = 0.1
 """A rate that exceeds what was promised by more than this share is of a burst, or of a cache."""

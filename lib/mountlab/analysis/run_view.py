@@ -20,9 +20,9 @@ from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import RanCommand, Setup
+from mountlab.fio.series import Series
+from mountlab.programs.precondition import Rounds
 from mountlab.stats.histograms import Histogram
-from mountlab.tools.fio_series import Series
-from mountlab.tools.precondition import Rounds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from mountlab.core.model import Filesystem, Program, Scalar
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.backing import LOSETUP
 from mountlab.filesystems.base import Family
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 from mountlab.tools.base import Tool
 
 PROBE = r"""

@@ -17,7 +17,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, Refusal, read_permission, read_refusal
 from mountlab.filesystems.memory import SHM
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 from mountlab.tools.base import Tool
 
 DIRECTORY = """

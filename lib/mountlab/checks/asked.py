@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Design, Scalar, Workload
 from mountlab.core.names import metric_noun
-from mountlab.tools import TOOLS
-from mountlab.tools.fio_jobs import jobs_of
-from mountlab.tools.fio_metadata import is_metadata
-from mountlab.tools.fio_options import READS, WRITES
+from mountlab.fio.jobs import jobs_of
+from mountlab.fio.metadata import is_metadata
+from mountlab.fio.options import READS, WRITES
+from mountlab.programs import TOOLS
 
 _OFF = ("", "0", "none", "False")
 _READ_AGAIN = ("fileserver", "varmail", "webserver", "webproxy", "oltp", "videoserver", "seqread", "rread")

@@ -16,8 +16,8 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import Device, DeviceBytes
 from mountlab.filesystems.neighbours import Beside
-from mountlab.tools.fio_series import Series
-from mountlab.tools.precondition import Rounds
+from mountlab.fio.series import Series
+from mountlab.programs.precondition import Rounds
 
 T = TypeVar("T")
 Direction = Literal["read", "write"]

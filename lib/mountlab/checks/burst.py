@@ -16,9 +16,9 @@ from mountlab.core.model import Cell, Workload
 from mountlab.core.numbers import quantity
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems.evidence import Device
-from mountlab.tools.fio_jobs import jobs_of
-from mountlab.tools.fio_options import waits
-from mountlab.tools.fio_series import Series, together
+from mountlab.fio.jobs import jobs_of
+from mountlab.fio.options import waits
+from mountlab.fio.series import Series, together
 
 LOWER = 0.8
 """A level that is at most this share of the one before it is another one."""

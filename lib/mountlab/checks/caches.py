@@ -31,7 +31,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import quantity
 from mountlab.core.units import format_bytes
-from mountlab.tools.fs_mark import FLUSH_THE_MACHINE
+from mountlab.programs.fs_mark import FLUSH_THE_MACHINE
 
 FLUSH = (
     "End with a flush (dd: conv=fdatasync, fio: end_fsync, fs_mark: sync, filebench: a workload that flushes, such as "

@@ -9,10 +9,10 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.findings import Severity
 from mountlab.core.model import Cell, Filesystem, Sweep, Workload
 from mountlab.filesystems.without_effect import foreseen
-from mountlab.tools import written
-from mountlab.tools.filebench import draws_places
-from mountlab.tools.fio_jobs import jobs_of
-from mountlab.tools.fio_seeds import OWN, replays
+from mountlab.fio.jobs import jobs_of
+from mountlab.fio.seeds import OWN, replays
+from mountlab.programs import written
+from mountlab.programs.filebench import draws_places
 
 REDUCING = ("bcachefs", "btrfs", "f2fs", "zfs")
 """File systems that can compress or deduplicate what a loop image, or a directory on them, holds."""

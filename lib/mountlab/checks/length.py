@@ -10,8 +10,8 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Cell, Design, Sweep, Workload
 from mountlab.core.numbers import counted, listed
 from mountlab.core.units import format_seconds
-from mountlab.tools import TOOLS
-from mountlab.tools.fio_jobs import jobs_of
+from mountlab.fio.jobs import jobs_of
+from mountlab.programs import TOOLS
 
 CLOCK_SHARE = 0.005
 """A clock step larger than this share of the run time shows in the figure."""

@@ -19,11 +19,11 @@ from mountlab.core.model import Cell, Workload
 from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted, first_few, listed, quantity
 from mountlab.core.search import Objective
+from mountlab.fio import open_loop as fio_open_loop
+from mountlab.fio.jobs import Job, jobs_of
+from mountlab.fio.options import READS, WRITES
 from mountlab.stats.capacity import RateTrial
 from mountlab.stats.capacity_order import change
-from mountlab.tools import fio_open_loop
-from mountlab.tools.fio_jobs import Job, jobs_of
-from mountlab.tools.fio_options import READS, WRITES
 
 MISSED = 0.02
 """A rate that differs by more than this share, and by more than chance, was not reached."""

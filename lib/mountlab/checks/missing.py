@@ -11,8 +11,8 @@ from mountlab.core.groups import by_key
 from mountlab.core.metrics import LATENCY_PARTS, PERCENT_OF
 from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted
+from mountlab.programs import TOOLS
 from mountlab.stats.histograms import FEWEST_BEYOND, enough, ios_needed
-from mountlab.tools import TOOLS
 
 
 def missing_figures(evidence: Evidence) -> Iterator[Doubt]:

@@ -10,7 +10,7 @@ from mountlab.core.findings import Severity
 from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
 from mountlab.filesystems.read_back import ineffective, outcome_text
-from mountlab.tools.fio_jobs import change_words, read_jobs, takes_usual_size
+from mountlab.fio.jobs import change_words, read_jobs, takes_usual_size
 
 
 def ineffective_options(evidence: Evidence) -> Iterator[Doubt]:

@@ -13,7 +13,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import format_seconds
 from mountlab.outcome.consequences import SET_ASIDE
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 from mountlab.wording import exclusion_words, extension_words
 
 NEAR_LIMIT = 0.5

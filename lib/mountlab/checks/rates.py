@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.core.model import Scalar
-from mountlab.tools.fio_options import blocks, fio_bytes
+from mountlab.fio.options import blocks, fio_bytes
 
 _SIDES = ("read", "write")
 _MICRO = 1_000_000

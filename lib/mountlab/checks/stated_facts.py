@@ -9,7 +9,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.model import Scalar
 from mountlab.core.numbers import first_few
 from mountlab.core.units import format_bytes
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 
 NOT_GIVEN = "not given"
 """In the place of the value of an option that the sweep of a measured run does not give."""

@@ -13,8 +13,8 @@ from mountlab.checks.burst import stepped_down
 from mountlab.checks.levels import block_levels, turned
 from mountlab.checks.shape import change
 from mountlab.core.model import Cell
+from mountlab.fio.series import Series
 from mountlab.stats import shape
-from mountlab.tools.fio_series import Series
 
 ROUNDS = 5
 FEWEST_POINTS = 10

@@ -15,8 +15,8 @@ from mountlab.core.model import Workload
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import quantity
 from mountlab.core.units import format_seconds
-from mountlab.tools.fio_jobs import jobs_of
-from mountlab.tools.fio_report import over_phases
+from mountlab.fio.jobs import jobs_of
+from mountlab.fio.report import over_phases
 
 OPTIONS = frozenset(
     {

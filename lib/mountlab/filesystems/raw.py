@@ -10,7 +10,7 @@ from mountlab.filesystems.base import BLOCK_DEVICE, directory_step
 from mountlab.filesystems.device import DeviceFamily
 from mountlab.filesystems.ext import Ext4
 from mountlab.filesystems.guard import mark_argv
-from mountlab.tools import fio_metadata
+from mountlab.fio import metadata as fio_metadata
 
 
 class Raw(DeviceFamily):

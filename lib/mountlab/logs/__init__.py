@@ -19,7 +19,7 @@ from mountlab.core.options import unknown_key
 from mountlab.logs import dd, filebench, fio, fs_mark, pg_test_fsync
 from mountlab.logs.base import Figure, Format, Output, Part, StatedValues, decoded, elided, placed
 from mountlab.logs.mailed import unmailed
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 
 __all__ = ["FORMATS", "Figure", "Output", "Part", "StatedValues", "decoded", "read_log", "read_one"]
 

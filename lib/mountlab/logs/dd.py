@@ -25,7 +25,7 @@ from mountlab.logs.base import (
     unreadable,
 )
 from mountlab.logs.logged import plain
-from mountlab.tools.dd import PREFIXES, TENTHS, UUTILS_CLOCK_S, Summary, as_number, measurements, prefix_of, summary
+from mountlab.programs.dd import PREFIXES, TENTHS, UUTILS_CLOCK_S, Summary, as_number, measurements, prefix_of, summary
 
 _NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:e[+-]?\d{1,2})?"
 _SUMMARY = re.compile(

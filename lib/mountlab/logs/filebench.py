@@ -23,7 +23,7 @@ from mountlab.logs.base import (
     unreadable,
 )
 from mountlab.logs.logged import plain
-from mountlab.tools.filebench import LINE, SLACK, SUMMARY, FilebenchReport, Operations, figures, read_report
+from mountlab.programs.filebench import LINE, SLACK, SUMMARY, FilebenchReport, Operations, figures, read_report
 
 _VERSION = re.compile(r"^\s*(?:\d+: +)?(?:\d+\.\d+: )?(?:FileBench|Filebench) Version (\S+)", re.IGNORECASE)
 _SUMMARY_1_4 = re.compile(

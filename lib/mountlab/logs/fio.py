@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from mountlab.core.errors import ToolError, TrialError
 from mountlab.core.model import Measurement
+from mountlab.fio import report as fio_report
 from mountlab.logs import fio_json, fio_runs, fio_terse, fio_text, fio_wrapped
 from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, parts_at
 from mountlab.logs.logged import plain
-from mountlab.tools import fio_report
 from mountlab.tools.base import decode_json
 
 _JSON = re.compile(r"^\{")

@@ -13,9 +13,10 @@ from typing import Any
 from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.units import KIB
+from mountlab.fio import metadata as fio_metadata
+from mountlab.fio import report as fio_report
+from mountlab.fio.options import fio_bytes, fio_seconds
 from mountlab.logs.base import Figure, LogReading
-from mountlab.tools import fio_metadata, fio_report
-from mountlab.tools.fio_options import fio_bytes, fio_seconds
 
 US_IN_NS = 1000.0
 _FRACTION = re.compile(r":\s*\d+\.(\d+)\b")

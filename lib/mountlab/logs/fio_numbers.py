@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB, NS_PER_S
+from mountlab.fio import report as fio_report
 from mountlab.logs.base import times_ten
 from mountlab.logs.fio_lines import AMOUNT, NUMBER
 from mountlab.stats.histograms import bin_of
-from mountlab.tools import fio_report
 
 _PREFIXES, _OLD_PREFIXES = " KMGTPE", " KMGPE"
 """Before 2.17 fio has no T: what it calls P is 1024 G."""

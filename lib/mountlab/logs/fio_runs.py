@@ -22,9 +22,9 @@ from itertools import pairwise
 from typing import Any
 
 from mountlab.core.errors import ParseError
+from mountlab.fio import report as fio_report
 from mountlab.logs import fio_text
 from mountlab.logs.base import Part, matches_in
-from mountlab.tools import fio_report
 
 UNCLEAR = "unclear"
 """The form of a part that may be one run with snapshots, or several runs."""

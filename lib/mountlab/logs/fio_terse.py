@@ -16,10 +16,10 @@ from mountlab.core.errors import ParseError, ToolError
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
+from mountlab.fio import report as fio_report
 from mountlab.logs.base import Figure, LogReading, Part, matches_in, times_ten, unreadable
 from mountlab.logs.fio_numbers import POINTS_KEPT, TOLERANCE, step_of_a_point
 from mountlab.stats.histograms import enough
-from mountlab.tools import fio_report
 
 FORM = "terse"
 _LINE = re.compile(

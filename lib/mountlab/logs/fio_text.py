@@ -23,6 +23,7 @@ from mountlab.core.metrics import PERCENT_OF
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import last_digit
 from mountlab.core.units import KIB
+from mountlab.fio import report as fio_report
 from mountlab.logs import fio_lines
 from mountlab.logs.base import Figure, LogReading, rejoined, times_ten, unreadable
 from mountlab.logs.fio_numbers import (
@@ -40,7 +41,6 @@ from mountlab.logs.fio_numbers import (
 )
 from mountlab.logs.fio_terse import costs
 from mountlab.stats.histograms import enough
-from mountlab.tools import fio_report
 
 _POWERS = {"nsec": -9, "usec": -6, "msec": -3, "sec": 0}
 _KIND = {"slat": "submission_latency", "clat": "completion_latency", "lat": "latency", "sync": "latency"}

@@ -9,7 +9,7 @@ from mountlab.core.errors import ParseError
 from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, elided, lines_of, parts_at, unreadable
 from mountlab.logs.logged import plain
 from mountlab.logs.mailed import Letter, apart, same
-from mountlab.tools import fs_mark
+from mountlab.programs import fs_mark
 
 _NAMES = r"FSUse%\s+Count\s+Size\s+Files/sec\s+App Overhead"
 _FLOWING = re.compile(

@@ -8,7 +8,7 @@ from mountlab.core.errors import ParseError
 from mountlab.logs.base import Figure, Format, LogReading, Part, StatedValues, lines_of, matches_in, parts_at, rejoined
 from mountlab.logs.logged import plain
 from mountlab.logs.mailed import Letter, apart, same
-from mountlab.tools.pg_test_fsync import SyncReport, measurements, read_report
+from mountlab.programs.pg_test_fsync import SyncReport, measurements, read_report
 
 HEAD_LINES = 2
 """The seconds per test, and whether there is direct I/O. What stands above without a blank line is of a shell."""

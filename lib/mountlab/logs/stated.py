@@ -10,7 +10,7 @@ from mountlab.logs.base import Output, matches_in
 from mountlab.logs.dd import RECORDS
 from mountlab.logs.stated_fio import fio
 from mountlab.logs.statement import Stated, words
-from mountlab.tools import wml
+from mountlab.programs import wml
 
 States = Callable[[Output], Iterator[Stated]]
 

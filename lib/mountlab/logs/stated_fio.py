@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mountlab.core.model import Measurement, Scalar
+from mountlab.fio import report as fio_report
+from mountlab.fio.options import ALIASES, OPTIONS, fio_bytes, fio_seconds
 from mountlab.logs import fio_json
 from mountlab.logs.base import Output
 from mountlab.logs.statement import Stated, words
-from mountlab.tools import fio_report
-from mountlab.tools.fio_options import ALIASES, OPTIONS, fio_bytes, fio_seconds
 
 _INVERSE = {"rwmixwrite": "rwmixread", "buffered": "direct"}
 """Options of fio's that say the opposite of another."""

@@ -20,9 +20,9 @@ from mountlab.core.numbers import first_few
 from mountlab.core.options import read_value
 from mountlab.logs.stated import PERSONALITY_NAMES
 from mountlab.logs.statement import Stated
+from mountlab.programs import TOOLS
 from mountlab.results.import_file import ImportFile, LogFile
 from mountlab.results.import_levels import MAIN, normal, readings
-from mountlab.tools import TOOLS
 
 MAY_DIFFER = frozenset(
     {"runtime", "ramp_time", "time_based", "time_per_test", "log_avg_msec", "group_reporting", "keep_files"}

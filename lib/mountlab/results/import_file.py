@@ -31,11 +31,11 @@ from mountlab.core.options import read_value, unknown_key
 from mountlab.core.units import LEVELS
 from mountlab.filesystems import FAMILIES
 from mountlab.logs import FORMATS
+from mountlab.programs import TOOLS
 from mountlab.results.import_levels import MAIN, readings
 from mountlab.results.import_names import choose_way, ways
 from mountlab.sweep.validated import AS_SHARE, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import check_factor
-from mountlab.tools import TOOLS
 
 UNKNOWN_TYPE = "not known"
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from mountlab.core.model import Scalar
 from mountlab.core.options import Option
 from mountlab.core.units import KIB, TIME_UNITS
-from mountlab.tools.fio_options import ENGINES
+from mountlab.fio.options import ENGINES
 
 MAIN: Mapping[str, str] = {"fio": "rw", "filebench": "workload"}
 """Tool to the option for which people name a workload."""

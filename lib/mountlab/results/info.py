@@ -21,6 +21,7 @@ from mountlab.core.safe_yaml import parse_yaml
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems import FAMILIES
 from mountlab.outcome.judging import is_late
+from mountlab.programs import TOOLS
 from mountlab.results import derived
 from mountlab.results.journal import read_journal
 from mountlab.results.lock import FILE as OWNER
@@ -32,7 +33,6 @@ from mountlab.sweep.exclude_file import ExclusionFile, parse_excluded
 from mountlab.sweep.extension import continued
 from mountlab.sweep.sweep_file import Resolved, resolve
 from mountlab.sweep.untrusted import check_imported, kept_box, known_level
-from mountlab.tools import TOOLS
 
 EXCLUDE = "exclude.yml"
 

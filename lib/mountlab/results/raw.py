@@ -27,14 +27,14 @@ from mountlab.filesystems.evidence import file_system_device, loops, parts_by_he
 from mountlab.filesystems.kept import StateOfMount, StateRecord, read_record
 from mountlab.filesystems.making import Setup, read_commands, setup_of
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
+from mountlab.fio.report import FILE as FIO_REPORT
+from mountlab.fio.report import decode, latencies_of
+from mountlab.fio.series import PREFIX, Series, read_series
 from mountlab.logs import decoded, read_one
+from mountlab.programs.parsing import parsed
+from mountlab.programs.precondition import read_rounds
 from mountlab.stats.histograms import Histogram
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.fio_report import FILE as FIO_REPORT
-from mountlab.tools.fio_report import decode, latencies_of
-from mountlab.tools.fio_series import PREFIX, Series, read_series
-from mountlab.tools.parsing import parsed
-from mountlab.tools.precondition import read_rounds
 
 T = TypeVar("T")
 TIMED_FILES = (("mkfs.txt", "mkfs_time"), ("mkfs-below.txt", "mkfs_time"), ("mount.txt", "mount_time"))

@@ -39,6 +39,7 @@ from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import ineffective, outcome_text
+from mountlab.fio.series import Series
 from mountlab.results import derived
 from mountlab.results import raw as raw_output
 from mountlab.results import why as why_files
@@ -51,7 +52,6 @@ from mountlab.results.raw import detail_type, text_files
 from mountlab.results.run_file import check_is_run
 from mountlab.stats.histograms import Histogram, merge
 from mountlab.sweep.published_file import kept_published
-from mountlab.tools.fio_series import Series
 from mountlab.tracing.explained import Explained
 
 MEASUREMENTS = "measurements.parquet"

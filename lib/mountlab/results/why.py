@@ -26,12 +26,12 @@ from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.model import Trial
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading, uncounted_reason
+from mountlab.programs import TOOLS
 from mountlab.results import derived
 from mountlab.results.raw import text_files
 from mountlab.results.stamp import FIGURES, truth_bytes
 from mountlab.results.symbols import symbols_of
 from mountlab.sweep.traced import SYMBOLS
-from mountlab.tools import TOOLS
 from mountlab.tracing.explained import Calls, Explained, LayerRow, SlowRow, ToolFigures, TraceRow, explained
 from mountlab.tracing.flame import SleepRow, StackRow, is_kernels
 from mountlab.tracing.spent import HELD, IDLE, UNKNOWN

@@ -14,11 +14,11 @@ from mountlab.box.facts import gather
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Box
+from mountlab.programs import TOOLS
 from mountlab.results import paths
 from mountlab.runner import workflow
 from mountlab.sweep.feasible import all_programs, needed_programs, without_rights
 from mountlab.sweep.sweep_file import Resolved
-from mountlab.tools import TOOLS
 
 SWEEP = "ramdisk"
 

@@ -17,14 +17,14 @@ from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.outcome.archive import Files, unpack
 from mountlab.outcome.consequences import is_last_of_cell
 from mountlab.outcome.judging import Attempts, Outcome, ScriptExit, judge, script_timeout
+from mountlab.programs.parsing import parsed
+from mountlab.programs.precondition import Rounds, level
 from mountlab.runner.away import NeighboursAway
 from mountlab.runner.cell_state import CellStates
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Progress, Recorder
 from mountlab.runner.interruption import Interruption
 from mountlab.sweep.plan import Plan, PlannedTrial
-from mountlab.tools.parsing import parsed
-from mountlab.tools.precondition import Rounds, level
 
 COLLECT, COLLECT_TIMEOUT_S = "collect", 120.0
 """The argument with which trial.sh returns the files of a killed trial."""

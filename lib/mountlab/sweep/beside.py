@@ -19,7 +19,7 @@ from mountlab.core.shell import SharedScript, script_text
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 from mountlab.tools.base import Command
 
 DIRECTORY = ".beside"

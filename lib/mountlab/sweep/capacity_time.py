@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mountlab.core.model import Workload
+from mountlab.programs import TOOLS
 from mountlab.stats.capacity import RateTrial, capacity
 from mountlab.stats.capacity_ratios import level_at_end
 from mountlab.sweep.plan import Plan
-from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 
 

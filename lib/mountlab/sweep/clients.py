@@ -15,9 +15,9 @@ from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, 
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import ANYTHING, NOT_MOUNTED
+from mountlab.programs import TOOLS
 from mountlab.sweep.beside import used_neighbours
 from mountlab.sweep.run_directories import marked, open_run_step
-from mountlab.tools import TOOLS
 
 LONGEST_SOCKET = 100
 """Bytes in the path of a unix socket; the kernel takes 107, and sshd appends some while it makes one."""

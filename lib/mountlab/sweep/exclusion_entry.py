@@ -11,6 +11,7 @@ from mountlab.core.model import Cell, Filesystem, Sweep, Workload
 from mountlab.core.names import cell_id
 from mountlab.core.options import Option, OptionValue, unknown_key
 from mountlab.core.units import format_bytes
+from mountlab.programs import TOOLS
 from mountlab.sweep.workload_entry import (
     Level,
     Raw,
@@ -22,7 +23,6 @@ from mountlab.sweep.workload_entry import (
     read_combinations,
     read_levels,
 )
-from mountlab.tools import TOOLS
 
 
 def read_exclusions(

@@ -9,8 +9,8 @@ from mountlab.checks.asked import PARTS, part_of
 from mountlab.core.errors import ParameterError
 from mountlab.core.findings import Claim
 from mountlab.core.model import Design, Filesystem, Workload
+from mountlab.programs import TOOLS
 from mountlab.sweep.validated import check_choices
-from mountlab.tools import TOOLS
 
 Claims = Mapping[str, Mapping[str, Claim]]
 """Part of the question to file system ('': all that are compared) to what is expected of it."""

@@ -18,11 +18,11 @@ from mountlab.filesystems import FAMILIES, kept
 from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.programs import TOOLS
 from mountlab.sweep import traced
 from mountlab.sweep.beside import filesystems_beside, neighbours_of, place_of, programs_on
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.sweep.planned_state import kept_bytes, made_states, makes_states, purged_devices
-from mountlab.tools import TOOLS
 
 TRIAL_PROGRAMS = (
     Program(name="tar", packages=everywhere("tar"), version=("tar", "--version")),

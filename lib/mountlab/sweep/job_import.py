@@ -12,12 +12,12 @@ from mountlab.core.errors import ParameterError, all_of
 from mountlab.core.groups import by_key
 from mountlab.core.model import Scalar
 from mountlab.core.units import MIB
-from mountlab.tools.fio_grammar import JobLine, with_included
-from mountlab.tools.fio_jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs, with_origins
-from mountlab.tools.fio_metadata import SINCE
-from mountlab.tools.fio_options import ALIASES, ENGINES, OPTIONS, WITHOUT_DATA, check_job, fio_bytes
-from mountlab.tools.fio_rules import COMMANDS, DROPPED, ENGINE_ALIASES
-from mountlab.tools.fio_values import IN_BYTES, filled_lines, unused_variables
+from mountlab.fio.grammar import JobLine, with_included
+from mountlab.fio.jobs import USUAL_SIZE, Job, JobChange, extent, read_jobs, with_origins
+from mountlab.fio.metadata import SINCE
+from mountlab.fio.options import ALIASES, ENGINES, OPTIONS, WITHOUT_DATA, check_job, fio_bytes
+from mountlab.fio.rules import COMMANDS, DROPPED, ENGINE_ALIASES
+from mountlab.fio.values import IN_BYTES, filled_lines, unused_variables
 
 _SIZES = ("size", "filesize", "io_size", "offset", "offset_increment")
 """Options whose values a smaller size makes smaller."""

@@ -10,8 +10,8 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Neighbour, Scalar, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.units import GIB, MIB, parse_bytes, parse_percent
+from mountlab.programs import TOOLS
 from mountlab.sweep.workload_entry import BOX_NAME, DESIGN_KEYS, read_workloads
-from mountlab.tools import TOOLS
 
 WHERE, LIMITS = "where", "limits"
 _SAME, _PLACES = "same", ("filesystem", "client")

@@ -19,13 +19,13 @@ from mountlab.core.search import Search
 from mountlab.core.text import visible
 from mountlab.core.units import format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
+from mountlab.programs import TOOLS, data_lines, remark_lines
+from mountlab.programs.precondition import WINDOW
 from mountlab.sweep.beside import neighbour_texts
 from mountlab.sweep.capacity_time import SearchTime
 from mountlab.sweep.clients import driving_clients
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedTrial
 from mountlab.sweep.state_text import state_lines, states_json
-from mountlab.tools import TOOLS, data_lines, remark_lines
-from mountlab.tools.precondition import WINDOW
 
 _MOST_NAMED = 4
 """Excluded cells of a file system that the plan names one by one."""

@@ -19,6 +19,8 @@ from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.read_back import control_ids, wants_second_control
+from mountlab.programs import TOOLS
+from mountlab.programs.precondition import WINDOW
 from mountlab.sweep.beside import (
     AwayNeighbours,
     PlannedNeighbour,
@@ -37,9 +39,7 @@ from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.trial_head import TrialHead
 from mountlab.sweep.untrusted import check_plain
-from mountlab.tools import TOOLS
 from mountlab.tools.base import Command
-from mountlab.tools.precondition import WINDOW
 
 FILLS = 2
 """How often a file is read before warm reads of it are measured. On its second read Linux moves each page to its active

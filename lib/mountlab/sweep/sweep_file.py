@@ -20,6 +20,8 @@ from mountlab.core.model import Design, Sweep, Workload
 from mountlab.core.options import unknown_key
 from mountlab.core.safe_yaml import Raw, check_texts, parse_value
 from mountlab.core.shown import Shown
+from mountlab.fio.grammar import read_lines, with_included
+from mountlab.programs import TOOLS
 from mountlab.sweep.capacity_entry import check_searches
 from mountlab.sweep.design_entry import DesignFile, read_design
 from mountlab.sweep.exclusion_entry import check_compared, read_exclusions
@@ -30,8 +32,6 @@ from mountlab.sweep.promise_entry import KEY, read_promises
 from mountlab.sweep.state_entry import StateFile, absent_cells, check_restored, in_each_state, read_states, read_turns
 from mountlab.sweep.validated import File, check_choices, check_names, validated
 from mountlab.sweep.workload_entry import read_workloads, same_definitions
-from mountlab.tools import TOOLS
-from mountlab.tools.fio_grammar import read_lines, with_included
 
 Reader = Callable[[str, str], str]
 """Returns the text of a file that a sweep names. Arguments: its name, and the key that names it."""

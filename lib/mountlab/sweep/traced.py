@@ -12,8 +12,8 @@ from mountlab.core.model import Box, Step, Sweep, Workload
 from mountlab.core.shell import script_text
 from mountlab.core.units import MIB, format_bytes
 from mountlab.filesystems.base import script_step
+from mountlab.programs import TOOLS
 from mountlab.sweep.clients import driving_clients
-from mountlab.tools import TOOLS
 from mountlab.tracing.calls import NUMBERS
 from mountlab.tracing.events import perf_words
 

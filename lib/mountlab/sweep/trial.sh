@@ -344,7 +344,7 @@ device=
 cgroup=
 trace=
 kept=$((largest_output + 1)) # one byte more shows that there was more; then the pipe is closed
-# .data: what a tool copies from (mountlab.tools.dd)
+# .data: what a tool copies from (mountlab.programs.dd)
 trap '[ -z "$trace" ] || drop_trace; [ -z "$beside" ] || drop_neighbours; [ -z "$cgroup" ] || [ ! -d "$cgroup" ] || { remove_cgroup; wait $!; }; remove_all 2>/dev/null || { remove_subvolumes "$directory"; remove_all; }' EXIT
 trap 'exit 143' TERM INT HUP
 if [ "$1" = collect ]; then

@@ -29,11 +29,11 @@ from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import COLUMNS, Workload
 from mountlab.core.options import Option, OptionValue, read_value, unknown_key
 from mountlab.core.search import Search
+from mountlab.programs import TOOLS
+from mountlab.programs.precondition import WINDOW
 from mountlab.sweep.capacity_entry import read_capacity
-from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 from mountlab.tools.own_metrics import METRIC_NAME, is_metric_name
-from mountlab.tools.precondition import WINDOW
 
 Raw = dict[str, Any]
 VARY = ("all-combinations", "one-at-a-time")

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from mountlab.box.embedded import open_box
 from mountlab.core.model import Box, Trial
+from mountlab.fio.report import FILE as REPORT
 from mountlab.outcome.judging import Outcome
+from mountlab.programs.parsing import parsed
 from mountlab.results.writer import RunWriter
 from mountlab.runner import workflow
 from mountlab.runner.sweep_runner import run_sweep
 from mountlab.stats import compare
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.tools.base import ToolOutput
-from mountlab.tools.fio_report import FILE as REPORT
-from mountlab.tools.parsing import parsed
 
 from mountlab_dev.bench.table import Row
 from mountlab_dev.bench.trials import FIO, Silent, Timed, a_sweep

@@ -15,6 +15,7 @@ from typing import Any
 from mountlab.box.embedded import open_box
 from mountlab.core.model import Box
 from mountlab.core.places import SHIPPED
+from mountlab.fio.report import FILE as FIO_REPORT
 from mountlab.report.execute import write_report
 from mountlab.results import store
 from mountlab.results.info import read_info, read_sweep
@@ -23,7 +24,6 @@ from mountlab.runner import workflow
 from mountlab.runner.trial_executor import as_trial
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.sweep.sweep_file import resolve
-from mountlab.tools.fio_report import FILE as FIO_REPORT
 
 from mountlab_dev.bench.cheap import RECORDED
 from mountlab_dev.bench.table import Row, timed, worked

@@ -15,7 +15,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, NOT_MOUNTED, Family
 from mountlab.filesystems.device import DeviceFamily
 from mountlab.filesystems.without_effect import ANY, RULES, UNDONE, Rule, Undone
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 from mountlab.tools.base import Tool
 
 from mountlab_dev.glossary import METRIC_MEANINGS, METRIC_SOURCES

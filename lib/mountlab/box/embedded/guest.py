@@ -32,7 +32,7 @@ from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program, everywhere
 from mountlab.core.units import GIB
 from mountlab.filesystems import FAMILIES
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 
 Say = Callable[[str], None]
 """Shows a line of progress to the user."""

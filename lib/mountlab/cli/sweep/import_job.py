@@ -33,12 +33,12 @@ def add(verbs: Any) -> None:
 
 
 def _import(arguments: Arguments) -> int:
+    from mountlab.fio.grammar import safe_name
+    from mountlab.fio.jobs import change_words
     from mountlab.results import paths
     from mountlab.sweep.job_import import import_text
     from mountlab.sweep.job_sweep import job_sweep
     from mountlab.sweep.validated import check_names
-    from mountlab.tools.fio_grammar import safe_name
-    from mountlab.tools.fio_jobs import change_words
 
     source: Path = arguments.file
     name = arguments.name or safe_name(source.stem, usual="job")

@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from html import unescape
 from urllib.parse import unquote
 
+from mountlab.fio.clients import JOB_FILES
 from mountlab.publish.identities.patterns import BEFORE, Pattern
-from mountlab.tools.fio_clients import JOB_FILES
 
 _IS = r"[\"']?[ \t]*[:=][ \t]*[\"']?"
 _IS_OR_BLANK = r"[\"']?[ \t]*[:= ][ \t]*[\"']?"

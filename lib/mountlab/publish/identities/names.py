@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mountlab.core.metrics import METRICS
 from mountlab.core.places import SHIPPED
-from mountlab.tools import TOOLS
+from mountlab.programs import TOOLS
 
 _PUBLIC_USERS_WORDS = """
     root nobody daemon bin sys adm admin administrator user guest operator ubuntu debian fedora centos rocky alma

@@ -8,12 +8,12 @@ import yaml
 
 from mountlab.analysis.run_view import RunView
 from mountlab.core import numbers
+from mountlab.programs import data_lines
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections import frames
 from mountlab.report.sections.shared import swatches
 from mountlab.sweep import plan_text
-from mountlab.tools import data_lines
 from mountlab.wording import extension_words, phrases
 
 

@@ -15,10 +15,10 @@ from mountlab.core.groups import by_key
 from mountlab.core.model import Workload
 from mountlab.core.units import format_bytes
 from mountlab.filesystems.making import BlockDevice, RanCommand, Setup
+from mountlab.programs import TOOLS
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections.shared import names_of, swatches
-from mountlab.tools import TOOLS
 from mountlab.tools.base import Manner
 
 NOT_RECORDED = "not recorded by the version that made this run"

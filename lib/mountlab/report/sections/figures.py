@@ -17,6 +17,7 @@ from mountlab.core import numbers, plugins
 from mountlab.core.errors import PluginError
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell
+from mountlab.fio.series import together
 from mountlab.plots import Plot, ReportPlot
 from mountlab.report import html
 from mountlab.report.html import Html, Text
@@ -28,7 +29,6 @@ from mountlab.report.sections.shared import answer_metrics, names_of, orders, wi
 from mountlab.report.sections.tables import latency_ratios
 from mountlab.report.sections.why import layer_plots
 from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
-from mountlab.tools.fio_series import together
 from mountlab.wording import phrases, verdicts
 
 MOST_ROWS, MOST_PANELS = 48, 12

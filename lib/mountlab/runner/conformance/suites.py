@@ -16,6 +16,7 @@ from mountlab.core.model import Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family
 from mountlab.plots import ReportPlot
+from mountlab.programs import TOOLS
 from mountlab.report.sections.figures import PLOTS
 from mountlab.runner.conformance import checks as of_checks
 from mountlab.runner.conformance import filesystems as of_filesystems
@@ -23,7 +24,6 @@ from mountlab.runner.conformance import plots as of_plots
 from mountlab.runner.conformance import tools as of_tools
 from mountlab.runner.conformance.rules import Rule, title
 from mountlab.sweep.sweep_file import resolve
-from mountlab.tools import TOOLS
 from mountlab.tools.base import Tool
 
 LOADS, HAS_EXAMPLES = "It is loaded", "It has examples"

@@ -1,0 +1,1 @@
+"""fio: its options, job files, command lines and reports."""
