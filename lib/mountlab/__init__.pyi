@@ -29,6 +29,7 @@ from .runner.by_hand import OpenPlace as OpenPlace
 from .runner.by_hand import box as box
 from .runner.explain import explain as explain
 from .runner.extend import extend as extend
+from .runner.watch import watch as watch
 from .runner.workflow import resume as resume
 from .stats import compare as compare
 from .stats import estimate as estimate

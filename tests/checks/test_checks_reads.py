@@ -37,7 +37,6 @@ def direct(share: float, **values: Any) -> Evidence:
         (0.0, {"hole": 512 * MIB}, "FIEMAP of 1 file shows 100% holes (nothing was ever written there)"),
         (0.0, {"unwritten": 512 * MIB}, "100% unwritten extents (allocated, never written)"),
         (0.01, {"inline": 512 * MIB}, "100% inline data (kept beside the metadata)"),
-        (0.0, {"delayed": 512 * MIB}, "100% data that has no place on the device yet (delayed allocation)"),
         (0.25, {"hole": 128 * MIB, "unwritten": 256 * MIB}, "25% holes"),
         (0.03, {"compressed": 512 * MIB}, "100% compressed extents"),
     ],
@@ -51,6 +50,12 @@ def test_files_without_data_on_the_device_are_named_and_the_page_cache_is_not(
         assert f"the device delivered {share:.0%} of the bytes read, and the page cache is not why" in caveat.message
         assert words in caveat.message
         assert found("cache-served", evidence) == []
+
+
+def test_what_is_not_allocated_yet_was_read_from_the_page_cache() -> None:
+    evidence = buffered(0.0)
+    assert "the page cache answered" in the_only("cache-served", evidence).message
+    assert found("device-read-less", evidence) == []
 
 
 def buffered(share: float, **extents: int) -> Evidence:
@@ -162,6 +167,20 @@ def test_a_program_that_reads_holes_is_told_so() -> None:
                       extents=replace(WHOLE, hole=512 * MIB))  # fmt: skip
     assert "100% holes" in the_only("device-read-less", evidence).message
     assert found("cache-served", evidence) == []
+
+
+@every_row(
+    ("what", "own", "raised"),
+    [
+        ("others wrote while it read from memory", {"fetched": 0, "charged": 0}, True),
+        ("others read while it read from memory", {"fetched": 16 * MIB, "charged": 0}, True),
+        ("it read from the device, and others from memory", {"fetched": 512 * MIB, "charged": 0}, False),
+    ],
+)
+def test_what_other_programs_moved_is_not_taken_for_its_own(what: str, own: dict[str, int], raised: bool) -> None:
+    """The device and the dirtied pages are those of all programs: of the amounts of its own processes it is judged."""
+    evidence = program(read=512, dirtied=480, device=(900, 480))
+    assert bool(found("cache-served", during(evidence=evidence, **own))) == raised, what
 
 
 # --- direct I/O with data=journal -------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ def made(kind: str, **more: object) -> Filesystem:
 
 EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
     "dir": [(made("dir"), PLACE), (made("dir", path="/srv/data"), PLACE)],
+    "in_place": [(made("in_place", path="/srv/data"), PLACE)],
     "bind": [(made("bind", options=("noatime",)), PLACE), (made("bind", path="/srv/data"), PLACE)],
     "tmpfs": [(made("tmpfs", size_bytes=GIB, options=("noatime",)), PLACE)],
     "shmfs": [(made("shmfs", size_bytes=GIB), PLACE), (made("shmfs"), PLACE)],

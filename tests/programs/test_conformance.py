@@ -74,6 +74,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "snapshot": [{"size": "16MiB", "snapshots": 3, "change": "5%"}],
     "tree": [{"files": 5000, "operations": "make git-status copy grep stat remove"}, {"files": 2000}],
+    "watched": [{"argv": "dd if=/dev/zero of=x bs=1M count=200 conv=fdatasync", "metrics": DD_BY_COMMAND["metrics"]}],
 }  # fmt: skip
 """Options as in a sweep file, with every needed one."""
 RECORDED: dict[str, list[dict[str, str]]] = {
@@ -104,6 +105,7 @@ RECORDED: dict[str, list[dict[str, str]]] = {
     ],
     "snapshot": [{"stdout": "snapshot/btrfs.stdout"}],
     "tree": [{"stdout": "tree/ext4.stdout"}, {"stdout": "tree/busybox.stdout"}],
+    "watched": [{"stderr": "dd/write-1m.stderr"}],
 }  # fmt: skip
 """For each example the files of a recorded trial of it."""
 OTHER_WORK: dict[str, dict[str, Any]] = {
@@ -118,6 +120,7 @@ OTHER_WORK: dict[str, dict[str, Any]] = {
     "send": {"size": "17MiB"},
     "snapshot": {"snapshots": 4},
     "tree": {"files": 5001},
+    "watched": {"metrics": {"file_rate": {"pattern": r"(\d+) files/s", "unit": "1/s"}}},
 }
 """Changes of the examples that the recordings do not fit."""
 NEEDS_NOTHING = {"pg_test_fsync"}
@@ -236,6 +239,7 @@ PLAIN: dict[str, dict[str, Any]] = {
     "send": {"via": "send", "size": "64MiB"},
     "snapshot": {"size": "64MiB"},
     "tree": {"files": 10},
+    "watched": {"argv": "mybench x", "metrics": {"file_rate": {"pattern": "(x)", "unit": "1/s"}}},
 }  # fmt: skip
 """The shortest entry of each tool; fio's without logs, whose windows other options change."""
 OWN = {"workload": None, "wml": "flowop statfile name=s,filesetname=tree", "space": "1MiB"}
@@ -445,6 +449,15 @@ GOLDEN: dict[str, list[Golden]] = {
         ("operations", "remove create", {}, ["argv: create,list,stat,remove => create,remove"]),
         ("cache", "as_is", {}, ["argv: cold => as_is", "cache: cold => as_is"]),
     ],
+    "watched": [
+        ("argv", "other -x", {}, ["argv: mybench x => other -x"]),
+        ("environment", {"A": "1"}, {}, ["argv: => env A=1"]),
+        ("metrics", {"elapsed": {"pattern": "(x)", "unit": "s"}}, {}, ["answers: file_rate => elapsed"]),
+        ("time", "9s", {}, ["expected: 10.1 => 9.1"]),
+        ("version", "mybench -V", {}, ['version: sh -c sha256sum "$(command -v "$1")" checksum =>', "version: => -V"]),
+        ("ok_status", "0 3", {}, ["fails at: 3 =>"]),
+        ("cache", "cold", {}, ["cache: as_is => cold"]),
+    ],
     "tree": [
         ("files", 11, {}, ["argv: 10 => 11"]),
         (
@@ -592,6 +605,7 @@ UNKNOWN: dict[str, Refusal] = {
     "fs_mark": ({"cuont": 8}, "unknown option for fs_mark", "cuont", "'cuont'", "cache, call_times, count"),
     "large-directory": ({"nmaes": 8}, "unknown option for large-directory", "nmaes", "'nmaes'", "cache, names"),
     "tree": ({"fiels": 8}, "unknown option for tree", "fiels", "'fiels'", "cache, files, operations"),
+    "watched": ({"metrcis": {}}, "unknown option for watched", "metrcis", "'metrcis'", "argv, cache, environment"),
     "pg_test_fsync": ({"time_per_tset": "1s"}, "unknown option for pg_test_fsync", "time_per_tset", "'time_per_tset'",
                       "cache, time_per_test"),
     "reflink": ({"bloks": 8}, "unknown option for reflink", "bloks", "'bloks'", "blocks, bs, cache"),
@@ -600,7 +614,7 @@ UNKNOWN: dict[str, Refusal] = {
 }  # fmt: skip
 MEANT = {"command": "space", "dd": "count", "filebench": "nfiles", "fio": "iodepth", "fs_mark": "count",
          "large-directory": "names", "pg_test_fsync": "time_per_test", "reflink": "blocks", "send": "change",
-         "snapshot": "limit", "tree": "files"}  # fmt: skip
+         "snapshot": "limit", "tree": "files", "watched": "metrics"}  # fmt: skip
 WRONG_TYPE: dict[str, Refusal] = {
     "command": ({"space": 5}, "a number with its unit is needed", "space", "5 (int)", "text such as '64KiB'"),
     "dd": ({"count": "8"}, "wrong value for an option", "count", "'8' (str)", "a whole number"),
@@ -608,6 +622,7 @@ WRONG_TYPE: dict[str, Refusal] = {
     "fio": ({"direct": "yes"}, "wrong value for an option", "direct", "'yes' (str)", "true or false"),
     "fs_mark": ({"sync": False}, "wrong value for an option", "sync", "False (bool)", "none, fsync, sync"),
     "large-directory": ({"names": "1e5"}, "wrong value for an option", "names", "'1e5' (str)", "a whole number"),
+    "watched": ({"environment": "A=1"}, "wrong value for an option", "environment", "'A=1' (str)", "a mapping"),
     "tree": ({"files": "many"}, "wrong value for an option", "files", "'many' (str)", "a whole number"),
     "pg_test_fsync": ({"time_per_test": 5}, "a number with its unit is needed", "time_per_test", "5 (int)",
                       "text such as '60s'"),
@@ -622,6 +637,7 @@ WRONG_VALUE: dict[str, Refusal] = {
     "fio": ({"rwmixread": 101}, "beyond what the box's fio takes", "rwmixread", "101", "from 0 to 100"),
     "fs_mark": ({"threads": 65}, "fs_mark cannot do this", "threads", "threads 65", "1 to 64"),
     "large-directory": ({"names": 1_000_001}, "not a number of names", "names", "1000001", "1 to 1000000"),
+    "watched": ({"cache": "warm"}, "not known which files the program reads", "cache", "'warm'", "as_is, or cold"),
     "tree": ({"files": 0}, "not a number of files for tree", "files", "0", "1 to 1000000"),
     "pg_test_fsync": ({"time_per_test": "1.5s"}, "pg_test_fsync counts whole seconds", "time_per_test", "1.5 s",
                       "1s to 3600s"),
@@ -637,6 +653,8 @@ RESERVED: dict[str, Refusal] = {
             "outside its own directory"),
     "fs_mark": ({"d": "/etc"}, "fs_mark's option d is not for a sweep to set", "d", "d", "nothing else is written"),
     "large-directory": ({"seed": 5}, "large-directory's option seed is not", "seed", "seed", "each block has a seed"),
+    "watched": ({"directory": "/etc"}, "watched's option directory is not for a sweep to set", "directory", "directory",
+                "path"),
     "tree": ({"seed": 5}, "tree's option seed is not for a sweep to set", "seed", "seed", "each block has a seed"),
     "pg_test_fsync": ({"f": "/etc/x"}, "pg_test_fsync's option f is not for a sweep to set", "f", "f", "overwritten"),
     **{

@@ -19,7 +19,7 @@ from mountlab.batch.batch_file import BatchFile, GroupFile, parse_batch
 from mountlab.core.metrics import METRICS
 from mountlab.core.places import SHIPPED
 from mountlab.programs import TOOLS
-from mountlab.programs.command import METRIC_KEYS
+from mountlab.programs.printed import METRIC_KEYS
 from mountlab.results.import_file import ImportedFilesystem, ImportFile, read_import
 from mountlab.sweep.box_file import BoxFile, parse_box
 from mountlab.sweep.design_entry import DesignFile
@@ -181,6 +181,7 @@ COVERED_IN_DOCS = [
     (r"\.venv/bin/mountlab query \".*\"", "tests/results/test_catalog.py", 'main(["query"'),
     (r"cp params/sweeps/\S+ params/sweeps/\S+", "tests/project/test_sweep_files.py", '"database-log.yml"'),
     (r"\.venv/bin/mountlab (extend|exclude) .*", "tests/runner/test_extend.py", "go-on.md"),
+    (r"\.venv/bin/mountlab watch .*-- .+", "tests/live/test_watch_live.py", '"watch", "--in"'),
     (r"\.venv/bin/mountlab explain .*", "tests/runner/test_explain.py", "why.md"),
     (r"\.venv/bin/uv pip install \S+", "tests/live/test_plugin_live.py", '"pip", "install"'),
     (r"\.venv/bin/mountlab conform \S+", "tests/live/test_plugin_live.py", '"conform", "mountlab-untar"'),

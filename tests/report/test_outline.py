@@ -89,6 +89,7 @@ def test_the_report_answers_first_and_ends_with_the_appendix() -> None:
     assert [heading.split(":")[0] for heading in headings] == [
         "Caveats",
         "Options in effect",
+        "What the program did",
         "Results",
         "Why",
         "Trials",

@@ -666,7 +666,7 @@ def test_what_files_consist_of_is_summed_by_kind(machine: Machine) -> None:
     machine.program("filefrag", FILEFRAG)
     extents = extents_of(machine, opened(machine, workloads={"r": {**OWN, "prepare": LAID_OUT}}))
     assert extents == Extents(
-        files=4, size=64 * MIB + 4 * MIB + 5 + MIB, hole=64 * MIB + MIB, unwritten=MIB, inline=5, delayed=MIB // 2,
+        files=4, size=64 * MIB + 4 * MIB + 5 + MIB, hole=64 * MIB + MIB, unwritten=MIB, inline=5,
         compressed=MIB // 2,
     )  # fmt: skip
 

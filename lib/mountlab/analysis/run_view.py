@@ -20,6 +20,7 @@ from mountlab.filesystems.counters_over_time import OverTime
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import RanCommand, Setup
+from mountlab.filesystems.open_files import OpenFiles
 from mountlab.fio.series import Series
 from mountlab.programs.precondition import Rounds
 from mountlab.stats.histograms import Histogram
@@ -51,6 +52,8 @@ class TrialRecord:
     """Part that cannot be read, of those that only some readers ask for, to why: commands, histograms, series."""
     detail: bytes = field(default=b"", repr=False)
     """A TrialDetail as JSON: it takes most of the room, and few readers ask for it."""
+    open_files: OpenFiles | None = None
+    """The files that a watched program had open; None where they could not be seen."""
     device: DeviceBytes | None = None
     """What the device below its file system moved while the tool ran, where the evidence of its mount names one."""
 

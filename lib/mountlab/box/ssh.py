@@ -209,7 +209,7 @@ class SshBox:
 
     def probe(self) -> None:
         """Find the rights, in one round trip. Raises ParameterError when they are less than `box.become` asks for."""
-        script = {"none": "id -u", "helper": helper.PROBE}.get(self.box.become, "id -u; sudo -n true")
+        script = {"none": "id -u", "login": "id -u", "helper": helper.PROBE}.get(self.box.become, "id -u; sudo -n true")
         completed = self._execute(("sh", "-c", script), CONNECT_TIMEOUT_S, sudo=False)
         uid = completed.text.strip().partition("\n")[0]
         if not uid.isdecimal():
@@ -223,6 +223,8 @@ class SshBox:
         user = self._connection.user
         if self.box.become != "helper":
             self.rights = _rights(self.box, is_root=uid == "0", has_sudo=completed.ok, user=user)
+            if self.box.become == "login" and self.rights == "none":  # roots of the box file may belong to root
+                self.box = replace(self.box, mount_root=None, output_root=None)
             return
         introduction = helper.read_introduction(completed.text)
         helper.check_introduction(introduction, self.box, user)
@@ -370,7 +372,7 @@ def _tune(hop: Connection) -> None:
 
 def _rights(box: Box, *, is_root: bool, has_sudo: bool, user: str) -> Rights:
     where = f"params/boxes/{box.name}.yml: become"
-    if box.become == "none":
+    if box.become == "none" or (box.become == "login" and not is_root):
         return "none"
     if is_root:
         return "root"

@@ -187,7 +187,7 @@ def _help_command(tool: Tool, sweep: Sweep) -> tuple[str, ...]:
 def _directory_of(fs: Filesystem) -> str | None:
     """Return the directory of the box whose free space the file system depends on; only the box can report it."""
     backed = fs.over or fs
-    if backed.type in ("dir", "bind", "nfs"):
+    if backed.type in ("dir", "in_place", "bind", "nfs"):
         return backed.path or "."
     return SHM if backed.type == "shmfs" and backed.size_bytes is None else backed.image_dir
 

@@ -33,6 +33,7 @@ from mountlab.checks import (
     sides,
     states,
     steady,
+    watched,
     work,
 )
 from mountlab.checks.asked import asks_direct
@@ -64,6 +65,7 @@ _OF_TRIALS = (
     *options.CHECKS,
     *sides.CHECKS,
     *states.CHECKS,
+    *watched.CHECKS,
     *work.CHECKS,
 )
 _OF_BOX_AND_FIGURES = (

@@ -16,6 +16,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import Device, DeviceBytes
 from mountlab.filesystems.neighbours import Beside
+from mountlab.filesystems.open_files import OpenFiles
 from mountlab.fio.series import Series
 from mountlab.programs.precondition import Rounds
 
@@ -85,6 +86,8 @@ class Evidence:
     """File system name to the type that the kernel gives it."""
     around: Mapping[str, Around] = field(default_factory=dict)
     """Trial id to what else changed on the box while the tool ran."""
+    open_files: Mapping[str, OpenFiles] = field(default_factory=dict)
+    """Trial id of a watched program to the files that it was seen to have open."""
     series: Mapping[str, Sequence[Series]] = field(default_factory=dict)
     """Trial id to what fio logged over time."""
     preconditioned: Mapping[str, Rounds] = field(default_factory=dict)

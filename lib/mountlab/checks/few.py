@@ -9,6 +9,7 @@ from mountlab.checks.base import Check, Doubt, Evidence
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import listed
+from mountlab.filesystems import FAMILIES
 
 FEW = 5
 _HEAVY = "a heavy tail (lognormal, σ 1)"
@@ -45,7 +46,7 @@ def rests_on(n: int) -> str:
 def too_few(evidence: Evidence) -> Iterator[Doubt]:
     """Cells with too few trials for an interval that means much.
 
-    n < 5. An error for n = 1.
+    n < 5. An error for n = 1, but for a program that is watched: there it is a note.
     """
     fewest: dict[str, tuple[Cell, int]] = {}
     for sample in evidence.samples:
@@ -73,7 +74,10 @@ _RESTS = {
 
 
 def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
-    if n < 2:
+    if n < 2 and FAMILIES[cell.filesystem.type].in_place:
+        message = "watched once: what it did was counted, and how that varies is not known. Use --repeats 5."
+        yield Doubt.of_cell(cell, message, severity="note")
+    elif n < 2:
         message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
         yield Doubt.of_cell(cell, message)
     elif n < FEW:
@@ -88,7 +92,7 @@ CHECKS = (
         "too-few",
         too_few,
         "Set `repeats` (or `until.min`) to 5 or more.",
-        severities=("error", "warning"),
+        severities=("error", "warning", "note"),
         foresee=will_be_too_few,
     ),
 )

@@ -37,7 +37,6 @@ _KINDS = {
     "hole": "holes (nothing was ever written there)",
     "unwritten": "unwritten extents (allocated, never written)",
     "inline": "inline data (kept beside the metadata)",
-    "delayed": "data that has no place on the device yet (delayed allocation)",
     "compressed": "compressed extents",
 }
 """Field of Extents to its words."""
@@ -76,17 +75,22 @@ def _lacking(evidence: Evidence) -> list[_Lacking]:
     for cell in evidence.sweep.cells:
         stated = list(moved_by(evidence, cell, "read"))
         reads = stated or list(_of_program(evidence, cell))
-        by_cause = by_key((_cause(evidence, moved), moved) for moved in reads if moved.share < CACHED_BELOW)
+        lacking = [moved for moved in reads if moved.share < CACHED_BELOW]
+        by_cause = by_key((_cause(evidence, moved, by_calls=not stated), moved) for moved in lacking)
         if by_cause:
             rows.append(_Lacking(cell, reads, by_cause, not stated))
     return rows
 
 
-def _cause(evidence: Evidence, reads: Moved) -> Cause:
+def _cause(evidence: Evidence, reads: Moved, *, by_calls: bool) -> Cause:
     """Return why a device delivered too little: as the files tell, and only then the page cache."""
     trial_id = reads.trial_id
     upper = evidence.traffic[trial_id].get(evidence.chain_of(trial_id)[0])
-    asked_upper = upper.read / reads.tool_bytes if upper else reads.share
+    asked = upper.read if upper else reads.device_bytes
+    fetched = _around(evidence, trial_id).fetched
+    if by_calls and fetched is not None:  # the device may have worked for other programs, too
+        asked = min(asked, fetched)
+    asked_upper = asked / reads.tool_bytes
     if asked_upper >= CACHED_BELOW:  # the loop device was asked for all of it
         return "page cache" if evidence.mounts[trial_id] in evidence.buffered_loops else "image"
     extents = _around(evidence, trial_id).extents
@@ -147,9 +151,14 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
         if stated or around.read_calls is None or around.write_calls is None or traffic.keys().isdisjoint(chain):
             continue
         delivered = least_bytes(traffic, chain, "read")
-        to_files = max((around.dirtied_pages or 0) * page, least_bytes(traffic, chain, "write"))
+        if around.fetched is not None:  # the device may have worked for other programs, too
+            delivered = min(delivered, around.fetched)
+        if around.charged is None:
+            to_files = max((around.dirtied_pages or 0) * page, least_bytes(traffic, chain, "write"))
+        else:  # its own, without those of other programs
+            to_files = around.charged
         surely, perhaps = around.read_calls - around.write_calls, around.read_calls - to_files
-        read = perhaps if delivered < UNSEEN_BELOW * perhaps else surely
+        read = max(surely, perhaps) if delivered < UNSEEN_BELOW * perhaps else surely
         if read >= max(TELLING_BYTES, OWN_SHARE * holds_bytes(cell.workload)):
             yield Moved(trial_id, cell, "read", float(read), delivered)
 
@@ -207,7 +216,8 @@ CHECKS = (
     Check(
         "cache-served",
         cached_reads,
-        "Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
+        "Read more than the memory holds, or cold (`cache: cold`, `watch --drop-caches`); or ask for a warm cache on "
+        "purpose.",
         severities=("warning", "note"),
         blind=no_traffic,
     ),

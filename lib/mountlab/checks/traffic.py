@@ -61,12 +61,14 @@ def device_bytes(
     mounts: Mapping[str, str],
 ) -> dict[str, DeviceBytes]:
     """Return trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy
-    device of those on top of each other. `mounts`: trial id to its mount."""
+    device of those on top of each other; and the most flushes that one of them got. `mounts`: trial id to its mount."""
     least = {}
     for trial_id, devices in traffic.items():
         chain = chains.get(mounts.get(trial_id, ""), ())
         if not devices.keys().isdisjoint(chain):
-            least[trial_id] = DeviceBytes(least_bytes(devices, chain, "read"), least_bytes(devices, chain, "write"))
+            flushes = max(devices[device].flushes for device in chain if device in devices)
+            read, written = (least_bytes(devices, chain, side) for side in SIDES)
+            least[trial_id] = DeviceBytes(read, written, flushes)
     return least
 
 

@@ -49,8 +49,8 @@ class Extent:
     def differs(self, other: Extent) -> bool:
         """Return whether neither the time was the same nor any amount: of one alone, the speed is the reason."""
         shared = self.amounts.keys() & other.amounts.keys()
-        same = any(_is_same(self.amounts[name], other.amounts[name]) for name in shared)
-        return bool(shared) and not same and not _is_same(self.seconds, other.seconds)
+        same = any(is_same_amount(self.amounts[name], other.amounts[name]) for name in shared)
+        return bool(shared) and not same and not is_same_amount(self.seconds, other.seconds)
 
     def until(self, limit: float | None) -> Extent:
         """Return the same, of the time up to a limit."""
@@ -154,7 +154,8 @@ def apart(
             yield f"the time that was measured{of}, {one.against(two)}"
 
 
-def _is_same(a: float, b: float) -> bool:
+def is_same_amount(a: float, b: float) -> bool:
+    """Return whether two times or amounts differ by less than 5 %."""
     return max(a, b) <= _SAME * min(a, b)
 
 

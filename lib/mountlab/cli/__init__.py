@@ -12,7 +12,7 @@ from typing import Any
 from mountlab.cli.shared import Parser, show_help
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "measure": ("init", "demo", "sweep", "plan", "run", "resume", "extend", "explain", "exclude", "batch"),
+    "measure": ("init", "demo", "sweep", "plan", "run", "watch", "resume", "extend", "explain", "exclude", "batch"),
     "look": ("report", "compare", "gate", "index", "history", "catalog", "query", "lab"),
     "share": ("export", "publish", "reproduce", "import_", "fstab"),
     "boxes": ("box",),

@@ -85,7 +85,8 @@ class Box:
     embedded: str | None = None
     """'loopback' for the control machine through a private sshd, 'vm' for a virtual machine on it; None for a machine
     of the user's."""
-    become: Literal["auto", "root", "sudo", "helper", "none"] = "auto"
+    become: Literal["auto", "root", "sudo", "helper", "none", "login"] = "auto"
+    """login: as whom one logs in, root or not; what is watched runs so. No box file says that."""
     mount_root: str | None = None
     """Directory on the box below which everything is mounted and made; None: /var/tmp/mountlab-<user>."""
     output_root: str | None = None

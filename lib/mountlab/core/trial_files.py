@@ -23,6 +23,8 @@ class TrialFiles(StrEnum):
     UPTIME = "uptime"
     OVER_TIME = "over_time"
     MEMORY = "memory.txt"
+    OPEN_FILES = "open_files.txt"
+    """The directories in which a watched program had files open."""
     CONTAINED_BY = "contained_by"
     CACHE = "cache"
     KERNEL = "kernel"

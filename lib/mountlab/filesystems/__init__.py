@@ -8,7 +8,7 @@ from mountlab.core.errors import UnsafeError
 from mountlab.core.model import Filesystem, Place, Step
 from mountlab.filesystems.base import Family
 from mountlab.filesystems.btrfs import Btrfs
-from mountlab.filesystems.directory import Bind, Directory
+from mountlab.filesystems.directory import Bind, Directory, InPlace
 from mountlab.filesystems.ext import Ext2, Ext3, Ext4
 from mountlab.filesystems.guard import unguarded
 from mountlab.filesystems.memory import Hugetlbfs, Ramfs, Shmfs, Tmpfs
@@ -20,6 +20,7 @@ from mountlab.filesystems.xfs import Xfs
 
 _PLAIN: tuple[Family, ...] = (
     Directory(),
+    InPlace(),
     Bind(),
     Tmpfs(),
     Shmfs(),

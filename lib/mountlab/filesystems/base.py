@@ -39,6 +39,8 @@ class Family(ABC):
     """Data lives in the page cache itself, so 'served from the cache' says nothing against a read."""
     keys: frozenset[str] = frozenset({"options"})
     """Keys of a sweep file that it understands, beside `type`."""
+    in_place = False
+    """Whether it is a directory in which Mountlab makes nothing, not even directories of trials."""
     controlled = True
     """Whether it is once mounted without any option, to see what the kernel shows by itself."""
     expected = True

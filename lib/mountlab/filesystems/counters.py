@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from mountlab.core.trial_files import TrialFiles, read_uptimes
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
+from mountlab.filesystems.cache_counters import ArcReads, NfsBytes, arc_reads, nfs_bytes
 from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
 from mountlab.filesystems.neighbours import TICKS_PER_S, Beside, read_beside
 
@@ -37,14 +38,12 @@ class Extents:
     """Allocated and never written: reads as zeros, without the device."""
     inline: int = 0
     """Inside the inode, or the tree of metadata."""
-    delayed: int = 0
-    """In the page cache only: not allocated yet."""
     compressed: int = 0
 
     @property
     def without_data(self) -> float:
-        """The share that has no block of data on the device."""
-        return (self.hole + self.unwritten + self.inline + self.delayed) / self.size if self.size else 0.0
+        """The share that reads as zeros, or lies in the metadata. What is not allocated yet is in the page cache."""
+        return (self.hole + self.unwritten + self.inline) / self.size if self.size else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +76,14 @@ class Around:
     """Bytes that read calls of its programs returned, from whatever: files, pipes, devices."""
     write_calls: int | None = None
     """Bytes that their write calls took, into whatever."""
+    read_count: int | None = None
+    """How many read calls they made, into whatever."""
+    write_count: int | None = None
+    """How many write calls they made."""
+    fetched: int | None = None
+    """Bytes for which they waited until storage delivered them: files of devices and of servers, not of memory."""
+    charged: int | None = None
+    """Bytes of the page cache that they dirtied and storage has to take, without those that they removed again."""
     dirtied_pages: int | None = None
     """Pages of the page cache that anything on the box dirtied."""
     celsius: Mapping[str, float] = field(default_factory=dict)
@@ -95,6 +102,10 @@ class Around:
     """Whether the kernel was still writing inode tables of an ext4 file system of the box."""
     kernel_log: tuple[str, ...] | None = None
     """What the kernel logged at the level of a warning or worse, from the dropping of the caches on."""
+    nfs: Mapping[str, NfsBytes] = field(default_factory=dict)
+    """Mount point to what programs and the server moved there; of watched programs only."""
+    arc: ArcReads | None = None
+    """How the ARC of ZFS answered; of watched programs only."""
     names: Mapping[Device, str] = field(default_factory=dict)
     traffic: Mapping[Device, DeviceBytes] = field(default_factory=dict)
     """Bytes that each block device moved."""
@@ -121,7 +132,13 @@ def around(files: Mapping[str, str]) -> Around | None:
         extents=_extents(after),
         read_calls=_calls(before, after, "rchar"),
         write_calls=_calls(before, after, "wchar"),
+        read_count=_calls(before, after, "syscr"),
+        write_count=_calls(before, after, "syscw"),
+        fetched=_calls(before, after, "read_bytes"),
+        charged=_charged(before, after),
         dirtied_pages=_growth(before, after, "nr_dirtied"),
+        nfs=nfs_bytes(before, after),
+        arc=arc_reads(before, after),
         cache=files.get(TrialFiles.CACHE, "").strip() or None,
         clients={name: text.strip() for file, text in files.items() if (name := _client_of(file)) and text.strip()},
         celsius=_temperatures(before, after),
@@ -307,9 +324,15 @@ def _calls(before: Mapping[str, str], after: Mapping[str, str], name: str) -> in
     return None if counts[0] is None or counts[1] is None else counts[1] - counts[0]
 
 
+def _charged(before: Mapping[str, str], after: Mapping[str, str]) -> int | None:
+    written, cancelled = (_calls(before, after, name) for name in ("write_bytes", "cancelled_write_bytes"))
+    return None if written is None or cancelled is None else max(0, written - cancelled)
+
+
 def _extents(after: Mapping[str, str]) -> Extents | None:
     sizes = _numbers(after.get("extents", ""))
-    sizes.pop("written", None)
+    for kind in ("written", "delayed"):  # on the device, or not allocated yet and so in the page cache
+        sizes.pop(kind, None)
     return Extents(**sizes) if sizes.get("size") else None
 
 

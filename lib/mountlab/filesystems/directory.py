@@ -1,4 +1,4 @@
-"""dir and bind: an existing directory, measured as it is, or through a mount of its own."""
+"""dir, in_place and bind: an existing directory, measured as it is, or through a mount of its own."""
 
 from __future__ import annotations
 
@@ -69,6 +69,31 @@ class Directory(Family):
 
     def refuses_clients(self, fs: Filesystem) -> str | None:
         return None if fs.path else "clients share a directory that all of them see under the same path: give `path`"
+
+
+class InPlace(Directory):
+    """A directory of the user's, left as it is: nothing is made in it, mounted or removed. For the tool `watched`."""
+
+    type = "in_place"
+    in_place = True
+
+    def check(self, fs: Filesystem, *, where: str) -> None:
+        if fs.path is None:
+            raise ParameterError(
+                "a directory in place needs its path",
+                where=f"{where}.path",
+                got="nothing",
+                allowed="a directory of the box",
+            )
+
+    def steps(self, fs: Filesystem, place: Place) -> tuple[Step, ...]:
+        return ()
+
+    def root_of(self, fs: Filesystem, place: Place) -> str:
+        return str(fs.path)
+
+    def refuses_clients(self, fs: Filesystem) -> str | None:
+        return "a program is watched on one box: the counters of that box are read"
 
 
 class Bind(Directory):

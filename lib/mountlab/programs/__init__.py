@@ -18,11 +18,12 @@ from mountlab.programs.reflink import Reflink
 from mountlab.programs.send import Send
 from mountlab.programs.snapshot import Snapshot
 from mountlab.programs.tree import Tree
+from mountlab.programs.watched import Watched
 from mountlab.tools.base import Tool, Written
 
 _KNOWN: tuple[Tool, ...] = (
     CommandTool(), Dd(), Filebench(), Fio(), FsMark(), LargeDirectory(), PgTestFsync(), Reflink(), Send(), Snapshot(),
-    Tree(),
+    Tree(), Watched(),
 )  # fmt: skip
 TOOLS = plugins.Registry(
     plugins.TOOLS,

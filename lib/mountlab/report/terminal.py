@@ -10,6 +10,7 @@ from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.promises import answer_sentence, promise_lines
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import trust_of
+from mountlab.analysis.watched import is_watched
 from mountlab.checks import stated_facts
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.groups import by_key
@@ -18,6 +19,7 @@ from mountlab.core.numbers import counted
 from mountlab.core.text import aligned, lines_of
 from mountlab.report.sentences import capacity as capacity_sentences
 from mountlab.report.sentences.trust import trust_lines
+from mountlab.report.sentences.watched import watched_lines
 from mountlab.report.sentences.why import answer_lines
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording.caveats import grouped
@@ -34,7 +36,8 @@ def run_answer(run: RunView) -> str:
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
     behind += map(str, promise_lines(run))
     trust = trust_of(run)
-    answer = [] if searches else [answer_sentence(run, trust)]
+    seen = [line for lines in watched_lines(run) for line in lines if line] if is_watched(run.sweep) else []
+    answer = [] if searches else seen or [answer_sentence(run, trust)]
     answer += filter(None, [effect_sentence(run, trust)])
     first = [*answer, *(f"{name}. {text}" for name, text in trust_lines(run, trust))]
     return answer_text(

@@ -48,6 +48,7 @@ def read_evidence(
         measurements=figures.measurements[~figures.measurements["trial_id"].isin(traced)],
         estimates=estimates,
         options=read_options(raw, figures.sweep, by_filesystem),
+        open_files={name: record.open_files for name, record in figures.records.items() if record.open_files},
         around={name: counts for name, counts in around.items() if name not in traced},
         traffic={name: counts.traffic for name, counts in around.items() if name not in traced},
         series={name: record.bandwidth for name, record in figures.records.items() if record.bandwidth},

@@ -26,6 +26,7 @@ from mountlab.filesystems.counters_over_time import over_time
 from mountlab.filesystems.evidence import file_system_device, loops, parts_by_heading
 from mountlab.filesystems.kept import StateOfMount, StateRecord, read_record
 from mountlab.filesystems.making import Setup, read_commands, setup_of
+from mountlab.filesystems.open_files import read_open_files
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
 from mountlab.fio.report import FILE as FIO_REPORT
 from mountlab.fio.report import decode, latencies_of
@@ -110,6 +111,7 @@ def record_of(
     return TrialRecord(
         measurements=tuple(measurements),
         around=around(texts),
+        open_files=part("open files", lambda: read_open_files(texts), None),
         memory=memory_of(texts.get(TrialFiles.MEMORY, "")),
         rounds=read_rounds(texts[TrialFiles.ROUNDS]) if TrialFiles.ROUNDS in texts else None,
         bandwidth=tuple(bandwidth),

@@ -26,7 +26,7 @@ from mountlab.results.raw import read_trial
 from mountlab.results.stamp import FIGURES, LARGEST
 
 FILE = "records.parquet"
-RECORDS = 1
+RECORDS = 2
 """Raised whenever a record holds something else of the same raw output than the figures, which FIGURES counts."""
 NONE: Mapping[str, TrialRecord] = {}
 """For a reader that is to make all records from the raw output."""

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mountlab.analysis.watched import is_watched
 from mountlab.box import leftovers, lock, roots
 from mountlab.box.embedded import open_box
 from mountlab.box.facts import gather
@@ -102,6 +103,8 @@ def planned(
         resolved = _on_named_box(resolved, box)
     sweep = resolved.sweep
     the_box = paths.load_box(box or sweep.box)
+    if is_watched(sweep):
+        the_box = replace(the_box, become="login")
     paths.load_published(sweep.published)  # a name that is wrong is said before anything is measured
     machines = [the_box, *(paths.load_box(name) for name in sweep.clients if name != the_box.name)]
     with ExitStack() as stack:

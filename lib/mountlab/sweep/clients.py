@@ -112,10 +112,18 @@ def driving_clients(sweep: Sweep) -> tuple[str, ...]:
 # --- whether it can be done -------------------------------------------------------------------------------------------
 
 
+_ONLY_IN_PLACE = (
+    "the tool watched works in a directory that stays as it is (type: in_place), and other tools make directories of "
+    "their own, on any other type"
+)
+
+
 def refusal(fs: Filesystem, workload: Workload) -> str | None:
     """Return why a workload cannot run on a file system; None where it can."""
     family = FAMILIES[fs.type]
     kind = family.mounted_as(fs)
+    if family.in_place != TOOLS[workload.tool].in_place:
+        return _ONLY_IN_PLACE
     by_tool = None if kind in (NOT_MOUNTED, ANYTHING) else TOOLS[workload.tool].refuses(kind, workload)
     return family.refuses(fs, workload) or by_tool or (family.refuses_clients(fs) if workload.clients else None)
 

@@ -246,8 +246,10 @@ class Planner:
         """Plan a trial, or a round of its precondition, which differs in its seed. `rate`: the arrival rate of a trial
         of a search, in requests per second; 0: the first rate of the search."""
         trial_id = f"{DIAGNOSTIC if group.diagnostic else 't'}{number:04d}"
-        directory, output = f"{mount.root}/{trial_id}", f"{self.lease.output_dir}/{trial_id}"
+        output = f"{self.lease.output_dir}/{trial_id}"
         tool, fs, design = TOOLS[cell.workload.tool], mount.filesystem, self.sweep.design
+        in_place = FAMILIES[fs.type].in_place
+        directory = mount.root if in_place else f"{mount.root}/{trial_id}"
         seed = self._seed(group, cell, precondition)
         client_endpoints = endpoints(cell.workload, mount.clients, mount.root, output, seed)
         in_memory = stays_in_memory(fs, self.facts)
@@ -271,7 +273,7 @@ class Planner:
             programs=programs,
             command=command,
             ready=ready,
-            directory=directory,
+            directory=f"{output}.files" if in_place else directory,
             output=output,
             beside=beside,
         ).text()

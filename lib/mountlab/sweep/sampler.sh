@@ -1,4 +1,4 @@
-# sampler.sh MILLISECONDS ST_DEV [DEVICE [DIRECTORY]]
+# sampler.sh MILLISECONDS ST_DEV [DEVICE [DIRECTORY [TASKS FILES]]]
 # Print the box's counters now and every so many milliseconds, until standard input ends: a pipe without a writer, held
 # by what runs beside us, so that we never outlive it. One line each, as mountlab.filesystems.counters_over_time reads it:
 #     UPTIME CLOCK;user nice system idle ...;TOTAL of the memory pressure;DIRTY WRITEBACK in kB;MAJOR:MINOR its counters;...
@@ -8,9 +8,11 @@
 #   ST_DEV     of the directory under test, as stat(1) prints it
 #   DEVICE     the block device under test, where ST_DEV is not it
 #   DIRECTORY  on the file system below an overlay
+#   TASKS      lists the threads of a watched program, or is the number of a process above it: their open files are added to FILES five times in the first ten
+#              lines, and then with every tenth line; for that a process is started
 # shellcheck disable=SC2039,SC3028,SC3045 # its shell is one that has these, or leaves EPOCHREALTIME empty
 LC_ALL=C
-ms=$1 own=$2 device=${3:-} below=${4:-}
+ms=$1 own=$2 device=${3:-} below=${4:-} tasks=${5:-} files=${6:-}
 set -f
 
 # 'major:minor' of the decimal st_dev of $1, by the encoding of <sys/sysmacros.h>.
@@ -45,6 +47,31 @@ line() {
     echo $up $clock\;$cpu\;${total#total=}\;${dirty%%kB*}${writeback%%kB*}$devices
 }
 
+MOST_THREADS=64 MOST_BYTES=262144
+look_at_files() {
+    [ -n "$tasks" ] && { [ $((lines % 10)) = 0 ] || [ $((lines % 2 + lines / 10)) = 0 ]; } || return 0
+    set --
+    case $tasks in
+    /*)
+        while read -r thread; do
+            set -- "$@" "/proc/$thread/fd"
+            [ $# -lt "$MOST_THREADS" ] || break
+        done < "$tasks" ;;
+    *)
+        next=$tasks
+        while [ -n "$next" ] && [ $# -lt "$MOST_THREADS" ]; do
+            processes=$next next=''
+            for process in $processes; do
+                [ "$process" != $$ ] || continue # this shell
+                set -- "$@" "/proc/$process/fd"
+                read -r children < "/proc/$process/task/$process/children" && next="$next $children"
+            done
+        done ;;
+    esac
+    [ $# -gt 0 ] || return 0
+    { echo look; ls -l "$@" | head -c "$MOST_BYTES"; echo; } >> "$files"
+}
+
 # Waits for so long, and returns whether the trial goes on. Some shells report a timeout as they report an end.
 wait_for() {
     read -r -t "$1" _
@@ -57,6 +84,7 @@ find_chain
 lines=0
 while line; do
     lines=$((lines + 1))
+    look_at_files
     [ $((lines % 100)) -ne 0 ] || ms=$((2 * ms))
     part=$((1000 + ms % 1000))
     wait_for "$((ms / 1000)).${part#1}" || { line; exit; }

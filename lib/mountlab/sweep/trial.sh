@@ -162,12 +162,20 @@ show_extents() {
         reads=$((calls - before))
         [ "$reads" -gt 1048576 ] || return 0
     fi
-    [ -z "$sectors" ] || [ "$(((sectors - earlier) * 512))" -lt "$((reads / 10 * 9))" ] || return 0
+    # Beside a watched program others may read from the device.
+    [ -n "$in_place" ] || [ -z "$sectors" ] || [ "$(((sectors - earlier) * 512))" -lt "$((reads / 10 * 9))" ] || return 0
     set --
-    for file in "$directory"/* "$directory"/*/*; do
-        [ ! -f "$file" ] || set -- "$@" "$file"
-        [ $# -lt 16 ] || break
-    done
+    if [ -n "$in_place" ]; then
+        while read -r mode file; do
+            case $mode in r*) [ ! -f "$file" ] || set -- "$@" "$file" ;; esac
+            [ $# -lt 16 ] || break
+        done < "$out.paths"
+    else
+        for file in "$directory"/* "$directory"/*/*; do
+            [ ! -f "$file" ] || set -- "$@" "$file"
+            [ $# -lt 16 ] || break
+        done
+    fi
     [ $# -gt 0 ] || return 0
     LC_ALL=C filefrag -v -b512 "$@" 2>/dev/null | awk '
         function end_of_file() { if (open) { size += bytes; if (bytes > sum) hole += bytes - sum } }
@@ -197,6 +205,56 @@ show_extents() {
             printf "==> extents <==\nfiles %d\nsize %.0f\nhole %.0f\n", files, size, hole
             for (kind in of) printf "%s %.0f\n", kind, of[kind]
         }'
+}
+
+# What a watched program had open whenever the sampler looked: into $out.paths 'MODE PATH', and by directory into the
+# output. MODE is r, w or rw. Neither files of ours, nor devices and what the kernel makes up.
+list_open_files() {
+    [ -e "$out.fds" ] || true > "$out.fds"
+    LC_ALL=C awk -v out="$out" '
+        !match($0, / -> \//) { next }
+        {
+            path = substr($0, RSTART + 4)
+            sub(/ \(deleted\)$/, "", path)
+            if (path ~ /^\/(proc|sys|dev)\// && path !~ /^\/dev\/shm\// || index(path, out) == 1) next
+            if (substr($0, 2, 1) == "r") read[path] = "r"
+            if (substr($0, 3, 1) == "w") written[path] = "w"
+            seen[path]
+        }
+        END { for (path in seen) if (n++ < 2000) print read[path] written[path], path }' "$out.fds" > "$out.paths"
+    {
+        printf '==> looks <==\n'
+        grep -c '^look$' "$out.fds"
+        echo '==> directories <=='
+        set -f
+        IFS='
+'
+        # shellcheck disable=SC2046 # a path a line
+        set -- $(cut -d ' ' -f 2- "$out.paths")
+        unset IFS
+        set +f
+        { [ $# = 0 ] || LC_ALL=C stat -L -c '%s %F %n' -- "$@" 2>/dev/null; } | LC_ALL=C awk -v paths="$out.paths" '
+            $2 == "regular" { at = index($0, " /"); size[substr($0, at + 1)] = $1; next }
+            { at = index($0, " /"); other[substr($0, at + 1)] }
+            END {
+                while ((getline line < paths) > 0) {
+                    at = index(line, " ")
+                    path = substr(line, at + 1)
+                    if (path in other) continue
+                    directory = path
+                    sub(/\/[^\/]*$/, "", directory)
+                    if (directory == "") directory = "/"
+                    files[directory]++
+                    if (index(substr(line, 1, at), "r")) read[directory]++
+                    if (index(substr(line, 1, at), "w")) written[directory]++
+                    bytes[directory] += size[path]
+                }
+                for (directory in files)
+                    if (n++ < 200) printf "%d %d %d %.0f %s\n", files[directory], read[directory], written[directory], bytes[directory], directory
+            }'
+        printf '==> mountinfo <==\n'
+        cat /proc/self/mountinfo
+    } > "$out/open_files.txt" || lacking open_files.txt
 }
 
 # What only has to be seen afterwards: the kernel's thread that writes inode tables, where mkfs left them to it, and what
@@ -235,11 +293,15 @@ drop_all() {
 kernel_log() { if [ -n "$helper" ]; then $helper 60 - dmesg; else dmesg -r; fi; }
 
 drop_caches() {
+    [ -z "$in_place" ] || [ "$cache" != as_is ] || return 0
     sync
     [ "$cache" = as_is ] && return
     if drop_all 2>/dev/null; then
         dropped=yes
         put cache drop_caches
+    elif [ -n "$in_place" ]; then
+        put unprepared "caches cannot be dropped without root, and the files of a watched program are not known"
+        finish
     else # without root: ask the kernel to forget the pages of our own files only. find ends well whatever dd says
         said=$(find "$directory" -type f -exec dd if={} iflag=nocache count=0 status=none \; 2>&1)
         if [ -n "$said" ]; then
@@ -323,6 +385,8 @@ measure_and_keep() {
 # the memory is read.
 measure_beside_sampler() {
     [ -n "$sampler" ] || { measure_and_keep; weigh_full; return; }
+    watched_by=$$
+    [ -z "$cgroup" ] || watched_by=$members
     below=''
     case $mount_before in
     'overlay '*) below=${mount_before#*upperdir=} below=${below%%,*} ;;
@@ -330,10 +394,13 @@ measure_beside_sampler() {
     esac
     # shellcheck disable=SC2086 # the words of a shell
     { measure_and_keep; exec >&-; weigh_full; } | BASH_ENV='' nice $sampler -c "$sampling" sampler "$sample_ms" "$own" \
-        "$device" "$below" > "$out/over_time" 2> /dev/null
+        "$device" "$below" ${in_place:+"$watched_by" "$out.fds"} > "$out/over_time" 2> /dev/null
 }
 
-remove_all() { rm -rf "$directory" "$out" "$out.data" "$out.trace" "$mountpoint/.mountlab-after"; }
+remove_all() {
+    rm -rf "$directory" "$out" "$out.data" "$out.trace" "$out.fds" "$out.paths"
+    [ -n "$in_place" ] || rm -f "$mountpoint/.mountlab-after"
+}
 
 umask 077
 dropped=
@@ -363,7 +430,9 @@ cd "$out" || exit 95
 put uptime "$began"
 [ -n "$mounted" ] || refuse "no $fstype is ${target:+free at }${target:-mounted on $mountpoint}"
 { [ -z "$there" ] && [ -d "$directory" ]; } || said=$(mkdir "$directory" 2>&1) || { trouble; refuse "$said"; }
-stat -c %d "$directory" "$mountpoint" > "$out/st_dev" &
+under_test=$directory
+[ -z "$in_place" ] || under_test=$mountpoint
+stat -c %d "$under_test" "$mountpoint" > "$out/st_dev" &
 weigh empty # meanwhile
 wait $! || lacking st_dev
 { read -r own; read -r theirs; } < "$out/st_dev"
@@ -381,6 +450,7 @@ load_program > /dev/null 2>&1 # dropped with the caches, it would be read from t
 measure_beside_sampler
 [ -z "$trace_around" ] || { end_trace; weigh full; }
 [ -z "$beside" ] || end_neighbours
+[ -z "$in_place" ] || list_open_files
 kernel_says >> "$out/after.txt"
 status=''
 read -r status < "$out/exit_status"

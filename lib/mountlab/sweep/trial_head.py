@@ -15,11 +15,14 @@ from mountlab.core.model import Filesystem, Place, Program, Sweep, Workload
 from mountlab.core.shell import script_text
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
+from mountlab.filesystems.cache_counters import CACHE_COUNTERS
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.sweep.beside import PlannedNeighbour, beside_head
 from mountlab.tools.base import Command
 
 Argv = tuple[str, ...]
+_UMASK = "022"
+"""Of a watched program, whose files stay: that of most logins. Files of a trial are seen by its user alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,7 @@ class TrialHead:
     ready: tuple[Argv, ...]
     """Commands after the caches were dropped, right before the measured one."""
     directory: str
-    """On the file system."""
+    """On the file system; a stand-in beside the output where that is used in place."""
     output: str
     """The directory of what it brings back."""
     beside: tuple[PlannedNeighbour, ...] = ()
@@ -53,6 +56,7 @@ class TrialHead:
         variables = {**self._variables(), "prepares": _yes(prepare), "warms": _yes(self.ready)}
         drives = (argv for name, log in self.facts.drive_logs.items() for argv in (("echo", "drive", name), log))
         enter = f"cd {shlex.quote(self.directory)} && " if command.owner else ""
+        enter += f"umask {_UMASK} && " if FAMILIES[self.filesystem.type].in_place else ""
         # The outer limit is for an inner one that is stopped (SIGSTOP) with its tool.
         limits = (f"timeout -k 5 {seconds:g}" for seconds in (command.timeout_s + 15, command.timeout_s))
         return "\n".join(
@@ -76,10 +80,11 @@ class TrialHead:
             "fstype": family.mounted_as(self.filesystem),
             "target": family.target_of(self.filesystem, self.place).device,
             "cache": str(self.workload.options["cache"]),
+            "in_place": _yes(family.in_place),
             "lazy": _yes(asks_lazy_init(self.filesystem)),
             "direct": _yes(asks_direct(self.workload)),
             "reads": self._reads(),
-            "sensors": " ".join(facts.storage.sensor_files),
+            "sensors": " ".join((*facts.storage.sensor_files, *(CACHE_COUNTERS if family.in_place else ()))),
             # What neighbours write takes memory, too, and is in no figure of the trial's.
             "in_memory": _yes(fills_memory(self.filesystem) and not self.beside),
             "helper": shlex.join(HELPER) if facts.rights.level == "helper" else "",
@@ -88,7 +93,8 @@ class TrialHead:
             "trace_around": "",
             "long_log": self.command.log,
             "sample_ms": str(round(design.sample_every_s * 1000)),
-            **namespaces(facts),
+            # In a namespace of its own the program would not mount, or be seen, as it is without us.
+            **(dict.fromkeys(namespaces(facts), "") if family.in_place else namespaces(facts)),
             "largest_output": str(LARGEST_OUTPUT),
             "largest_archive": str(LARGEST_ARCHIVE),
         }

@@ -125,6 +125,8 @@ class Tool(Protocol):
     name: str
     programs: tuple[Program, ...]
     options: Mapping[str, Option]
+    in_place: bool = False
+    """Whether it works in a directory that is there, and makes none: on file systems of type in_place alone."""
     any_option: bool = False
     """Whether options beside those of `options` are handed to the program."""
     reserved: Mapping[str, str]

@@ -244,6 +244,7 @@ def _example(family: Family) -> Filesystem:
         Filesystem(name=family.type, type=family.type, size_bytes=GIB, device="data"),
         Filesystem(name=family.type, type=family.type, over=below),
         Filesystem(name=family.type, type=family.type),
+        Filesystem(name=family.type, type=family.type, path="/srv/data"),
     ]
     usable = [each for each in candidates if _given(each) <= family.keys and _accepted(family, each)]
     return usable[0]

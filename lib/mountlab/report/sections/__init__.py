@@ -33,6 +33,7 @@ from mountlab.report.sections.published import published
 from mountlab.report.sections.states import states
 from mountlab.report.sections.tables import explained, tables
 from mountlab.report.sections.trials import trials
+from mountlab.report.sections.watched import watched
 from mountlab.report.sections.why import why
 from mountlab.report.sections.why_details import why_asleep, why_processors, why_slowest
 from mountlab.report.views.comparison import cell_by_cell, differences, not_compared, verdicts, which
@@ -43,6 +44,6 @@ __all__ = [
     "device_bytes", "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline",
     "inside_one", "inside_trials", "latencies", "left_out", "means", "memory", "neighbours", "not_checked",
     "not_compared", "options", "overview", "parameters", "plots_of_plugins", "promised", "published", "question",
-    "reproduce", "responses", "run_order", "states", "stopping", "tables", "trials", "verdicts", "versions", "which",
-    "why", "why_asleep", "why_processors", "why_slowest",
+    "reproduce", "responses", "run_order", "states", "stopping", "tables", "trials", "verdicts", "versions",
+    "watched", "which", "why", "why_asleep", "why_processors", "why_slowest",
 ]  # fmt: skip

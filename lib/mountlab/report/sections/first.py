@@ -15,6 +15,7 @@ from mountlab.analysis.progress import nothing_compared_yet, so_far
 from mountlab.analysis.promises import answer_sentence
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import trust_of
+from mountlab.analysis.watched import is_watched
 from mountlab.core import numbers
 from mountlab.core.findings import Comparison
 from mountlab.core.groups import by_key
@@ -37,8 +38,10 @@ from mountlab.report.sections.shared import (
     swatches,
     within,
 )
+from mountlab.report.sections.watched import amounts
 from mountlab.report.sections.why import behind_answer
 from mountlab.report.sentences.trust import trust_lines
+from mountlab.report.sentences.watched import watched_lines
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words
@@ -108,7 +111,9 @@ def _answer(run: RunView) -> Html:
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     causes = behind_answer(run)
     trust = trust_of(run)
-    sentences = searched or [html.paragraph(answer_sentence(run, trust), kind="lead")]
+    seen = [text for lines in watched_lines(run) for text in lines if text] if is_watched(run.sweep) else []
+    lead, *others = seen or [answer_sentence(run, trust)]
+    sentences = searched or [html.paragraph(lead, kind="lead"), *map(html.paragraph, others)]
     if changed := effect_sentence(run, trust):
         sentences.append(html.paragraph(changed))
     sentences += causes[:1]
@@ -149,7 +154,8 @@ def headline(run: RunView) -> Html:
     """Return the answer above the means, beside the ratios as a picture (latency over load where a capacity was
     searched for) above what was expected."""
     searched = next(capacity_plots(run), None) if run.sweep.searches else None
-    picture = html.plot(searched) if searched else _ratios(run)
+    picture: Text = html.plot(searched) if searched else ""
+    picture = picture or (amounts(run) if is_watched(run.sweep) else _ratios(run))
     has_means = not run.sweep.searches and (len(run.estimates) or not nothing_compared_yet(run))
     table = means(run) if has_means else ""
     return html.columns(html.joined(_answer(run), table), html.joined(picture, _beside_answer(run)))

@@ -19,6 +19,7 @@ from mountlab.analysis.measurements import FIGURE, factor_names
 from mountlab.analysis.promises import judged_promises
 from mountlab.analysis.published import beside
 from mountlab.analysis.run_view import RunView
+from mountlab.analysis.watched import observations
 from mountlab.checks.beside import Load, loads
 from mountlab.checks.clients import shares
 from mountlab.core.findings import Caveat, OptionEvidence
@@ -48,6 +49,10 @@ _BESIDE = (
 _STATE = (
     "filesystem", "state", "fill", "files", "age", "written", "extents_per_file", "fragmented_share", "fresh_piece",
     "piece", "digest", "identity", "identities", "mounts",
+)  # fmt: skip
+_OBSERVED = (
+    "workload", "trial_id", "block", "seconds", "read_calls", "fetched", "device_read", "write_calls", "device_written",
+    "write_count", "flushes",
 )  # fmt: skip
 _MOVED = ("filesystem", "workload", "trial_id", "side", "tool_bytes", "device_bytes")
 
@@ -297,3 +302,11 @@ def not_compared(comparison: RunComparison) -> pd.DataFrame:
     """The cells that some runs lack."""
     rows = [(name, cell) for name, cells in comparison.only_in.items() for cell in cells]
     return pd.DataFrame(rows, columns=["only_in", "cell"])
+
+
+def observed(run: RunView) -> pd.DataFrame:
+    """What each counted trial of watched programs did: bytes, calls and flushes; NaN for what is not known."""
+    rows = [(cell.workload.label, row) for cell in run.sweep.cells for row in observations(run, cell)]
+    return pd.DataFrame(
+        [(label, *(getattr(row, name) for name in _OBSERVED[1:])) for label, row in rows], columns=list(_OBSERVED)
+    )

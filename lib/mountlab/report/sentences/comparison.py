@@ -28,6 +28,7 @@ from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, capital, lines_of
 from mountlab.report.sentences.trust import next_steps, trust_sentence
+from mountlab.report.sentences.watched import same_work
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import caveat_counts, doubts_by_cell, grouped
 
@@ -64,7 +65,7 @@ def sentences(comparison: RunComparison) -> list[str]:
     verdicts hold, how much runs differ by themselves, which run differs from the first. Of boxes: what holds over them
     and on each, what to expect of a further one, and where figures vary."""
     if comparison.is_pair:
-        return [_answer_of_pair(comparison)]
+        return [*same_work(comparison.runs, comparison.names), _answer_of_pair(comparison)]
     varying = _variation(comparison, "figure", comparison.cells, figure_name)
     if comparison.factor == "run":
         return [*_held_in_runs(comparison), *varying, _against_first(comparison)]

@@ -1,0 +1,184 @@
+"""What a watched program did, in sentences: what answered its reads, what took its writes, what made them last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from mountlab.analysis.run_view import RunView
+from mountlab.analysis.watched import Observation, is_watched, observations
+from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, range_of
+from mountlab.checks.work import is_same_amount
+from mountlab.core.model import Cell
+from mountlab.core.numbers import counted, listed, number
+from mountlab.core.units import format_bytes, format_seconds
+
+_MOST_PLACES = 3
+"""Mounts that a sentence names."""
+
+
+def watched_lines(run: RunView) -> list[tuple[str, str]]:
+    """Return what each watched program of a run did: what answered its reads, and then the rest."""
+    seen = ((cell, rows) for cell in run.sweep.cells if (rows := observations(run, cell)))
+    return [
+        (
+            " ".join([_time(cell, rows), *_reads(rows), *_arc(rows)]),
+            " ".join([*_writes(rows), *_flushes(rows), *_places(rows)]),
+        )
+        for cell, rows in seen
+    ]
+
+
+def _typical(rows: Sequence[Observation], value: Callable[[Observation], float | None]) -> float | None:
+    """Return the median of a figure over the trials that have it; None where none has."""
+    values = [figure for row in rows if (figure := value(row)) is not None]
+    return float(median(values)) if values else None
+
+
+def _time(cell: Cell, rows: Sequence[Observation]) -> str:
+    seconds = [row.seconds for row in rows if row.seconds is not None]
+    ran = counted(len(rows), "run")
+    if not seconds:
+        return (
+            f"{cell.workload.label} was run {len(rows)} times."
+            if len(rows) > 1
+            else f"{cell.workload.label} was run once."
+        )
+    least, most = format_seconds(min(seconds)), format_seconds(max(seconds))
+    took = f"took {least}" if least == most else f"took {least} to {most}"
+    return f"{cell.workload.label} {took} ({ran})."
+
+
+def _reads(rows: Sequence[Observation]) -> Iterator[str]:
+    read = _typical(rows, lambda row: row.read_calls)
+    if read is None:
+        return
+    if read < TELLING_BYTES:
+        yield f"Its calls read {format_bytes(read)}: too little to say what answered."
+        return
+    shares = [row.delivered_share for row in rows if row.delivered_share is not None]
+    if shares:
+        share = range_of([min(share, 1.0) for share in shares])
+        yield f"Of {format_bytes(read)} that its calls read storage delivered {share}{_rest(rows, shares)}."
+    for point in dict.fromkeys(point for row in rows for point, _ in row.nfs):
+        moved = [nfs for row in rows for name, nfs in row.nfs if name == point]
+        asked = median([nfs.read + nfs.direct_read for nfs in moved])
+        served = [nfs.from_server / (nfs.read + nfs.direct_read) for nfs in moved if nfs.read + nfs.direct_read]
+        if asked >= TELLING_BYTES and served:
+            total = format_bytes(float(asked))
+            share = range_of([min(share, 1.0) for share in served])
+            yield f"On {point} (NFS) the server delivered {share} of {total}; the client's memory the rest."
+
+
+def _arc(rows: Sequence[Observation]) -> Iterator[str]:
+    looked_up = [arc for row in rows if (arc := row.arc) and arc.hits + arc.misses]
+    if looked_up:
+        shares = range_of([arc.hits / (arc.hits + arc.misses) for arc in looked_up])
+        yield f"The ARC of ZFS answered {shares} of what all programs looked up there."
+
+
+def _rest(rows: Sequence[Observation], shares: Sequence[float]) -> str:
+    """Return what answered the rest of the reads; '' where storage answered in every run."""
+    if min(shares) >= CACHED_BELOW:
+        return ""
+    without = [row.extents.without_data for row in rows if row.extents]
+    if without and max(without) >= 1 - CACHED_BELOW:
+        return f"; {max(without):.0%} of the bytes in its files has no data there (holes, unwritten space)"
+    return "; memory answered the rest" if max(shares) < CACHED_BELOW else "; memory answered in some of the runs"
+
+
+def same_work(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
+    """Return whether a watched program did the same work in two runs; [] of other runs."""
+    if not all(is_watched(run.sweep) for run in runs):
+        return []
+    lines = []
+    for cell in runs[0].sweep.cells:
+        sides = [observations(run, cell) for run in runs]
+        if all(sides) and (amounts := [_Amount.of(sides, *one) for one in _AMOUNTS]):
+            known = [amount for amount in amounts if amount]
+            unequal = [amount for amount in known if not amount.is_same]
+            if unequal:
+                lines.append(f"The two did not do the same work: {'; '.join(one.against(names) for one in unequal)}.")
+            elif known:
+                lines.append(f"Both did the same work: {listed([one.together() for one in known])}.")
+    return lines
+
+
+@dataclass(frozen=True)
+class _Amount:
+    """What both sides did, as medians over their trials."""
+
+    verb: str
+    unit: str
+    values: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, sides: Sequence[Sequence[Observation]], verb: str, unit: str, value: Callable[[Observation], float | None]
+    ) -> _Amount | None:
+        first, second = (_typical(rows, value) for rows in sides)
+        return None if first is None or second is None else cls(verb, unit, (first, second))
+
+    @property
+    def is_same(self) -> bool:
+        return abs(self.values[0] - self.values[1]) < _TELLING[self.unit] or is_same_amount(*self.values)
+
+    def against(self, names: Sequence[str]) -> str:
+        first, second = map(self._text, self.values)
+        return f"{names[0]} {self.verb} {first} and {names[1]} {second}"
+
+    def together(self) -> str:
+        return f"{self.verb} {self._text(self.values[0])}"
+
+    def _text(self, value: float) -> str:
+        return format_bytes(value) if self.unit == "B" else f"{value:.0f} {self.unit}"
+
+
+_TELLING = {"B": TELLING_BYTES, "flushes": 20, "calls": 1000, "files": 2}
+"""Differences below these may have other reasons."""
+_QUIET = 0.1
+"""Flushes are counted for all programs: where others take more of the processors, these may be theirs."""
+_AMOUNTS: tuple[tuple[str, str, Callable[[Observation], float | None]], ...] = (
+    ("read", "B", lambda row: row.read_calls),
+    ("wrote", "B", lambda row: row.write_calls),
+    ("made", "calls", lambda row: row.call_count),
+    ("saw", "flushes", lambda row: row.flushes if (row.around.others or 0.0) < _QUIET else None),
+    ("had open", "files", lambda row: row.file_count),
+)
+
+
+def _writes(rows: Sequence[Observation]) -> Iterator[str]:
+    written = _typical(rows, lambda row: row.write_calls)
+    if written is None or written < TELLING_BYTES:
+        return
+    ratio = _typical(rows, lambda row: row.amplification)
+    if ratio is None:
+        yield f"Its calls wrote {format_bytes(written)}."
+        return
+    rest = "; the rest was still in memory when it ended" if ratio < CACHED_BELOW else ""
+    yield f"Its calls wrote {format_bytes(written)}, and the device took {number(ratio, 2)} times as much{rest}."
+
+
+def _flushes(rows: Sequence[Observation]) -> Iterator[str]:
+    flushes, calls = _typical(rows, lambda row: row.flushes), _typical(rows, lambda row: row.write_count)
+    seconds = _typical(rows, lambda row: row.seconds)
+    if flushes is None or not calls:
+        return
+    if not flushes:
+        yield "The device was never flushed."
+    elif seconds:
+        yield f"The device was flushed {number(flushes / seconds, 1)} times a second, by all programs together."
+
+
+def _places(rows: Sequence[Observation]) -> Iterator[str]:
+    """Yield where its files were."""
+    mounts = {
+        mount.mountpoint: f"{mount.mountpoint} ({mount.fstype})"
+        for row in rows
+        for mount in (row.files.mounts.values() if row.files else ())
+    }
+    if mounts:
+        named = list(mounts.values())
+        more = [f"{len(named) - _MOST_PLACES} more"] if len(named) > _MOST_PLACES else []
+        yield f"It had files open on {listed([*named[:_MOST_PLACES], *more])}."

@@ -1,0 +1,155 @@
+"""What a watched program did, in sentences and tables: computed from what the kernel counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mountlab.analysis.run_view import TrialRecord
+from mountlab.core.mountinfo import mount_lines
+from mountlab.core.units import MIB
+from mountlab.filesystems.cache_counters import ArcReads, NfsBytes
+from mountlab.filesystems.counters import Around, Extents
+from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
+from mountlab.report import sections
+from mountlab.report.sentences.watched import same_work, watched_lines
+from mountlab.sweep.sweep_file import resolve
+from mountlab.sweep.watch_sweep import WatchRequest
+from rows import every_row
+from synthetic_run import SyntheticRun, synthetic_run
+
+SWEEP = resolve(WatchRequest(("prog",), "/srv", "local", repeats=2).parameters(), where="watch").sweep
+MOUNTS = mount_lines("27 1 254:0 / / rw,noatime - ext4 /dev/vda rw\n")
+FILES = OpenFiles(3, [OpenDirectory("/srv/x", 4, 4, 1, 5 * MIB)], MOUNTS)
+AROUND: dict[str, Any] = {
+    "seconds": 2.0, "read_calls": 100 * MIB, "read_count": 50, "write_calls": 40 * MIB, "write_count": 60,
+    "fetched": 100 * MIB, "own": 0.25, "others": 0.0, "pressure": {"io": 0.5},
+}  # fmt: skip
+DEVICE = DeviceBytes(100 * MIB, 44 * MIB, 10)
+
+
+def run_of(
+    *trials: dict[str, Any], device: DeviceBytes | None = DEVICE, files: OpenFiles | None = FILES
+) -> SyntheticRun:
+    """A run of a watched program; `trials`: what is not as in AROUND, for each."""
+    plain = synthetic_run(blocks=1)
+    rows = plain.trials[~plain.trials["warmup"].astype(bool)].iloc[: len(trials)]
+    records = {
+        name: TrialRecord(around=Around(**{**AROUND, **changes}), device=device, open_files=files)
+        for name, changes in zip(rows["trial_id"], trials, strict=True)
+    }
+    (cell,) = SWEEP.cells
+    trials_of_cell, nothing = rows.assign(cell=cell.id, status="ok"), plain.estimates.iloc[:0]
+    return replace(plain, sweep=SWEEP, trials=trials_of_cell, records=records, estimates=nothing, comparisons=[])
+
+
+def said(*trials: dict[str, Any], **more: Any) -> str:
+    ((first, rest),) = watched_lines(run_of(*trials, **more))
+    return f"{first} {rest}"
+
+
+def test_an_honest_program_is_described_by_its_amounts() -> None:
+    assert said({}) == (
+        "prog took 2.00 s (1 run). Of 100 MiB that its calls read storage delivered 100%. Its calls wrote 40.0 MiB, "
+        "and the device took 1.10 times as much. The device was flushed 5.0 times a second, by all programs together. "
+        "It had files open on / (ext4)."
+    )
+
+
+@every_row(
+    ("trials", "words"),
+    [
+        ([{"fetched": 20 * MIB}], "storage delivered 20%; memory answered the rest"),
+        ([{}, {"fetched": 0}], "storage delivered 0% to 100%; memory answered in some of the runs"),
+        ([{"fetched": 95 * MIB}], "storage delivered 95%. Its"),
+        ([{"fetched": 0, "extents": Extents(files=1, size=100, hole=100)}],
+         "storage delivered 0%; 100% of the bytes in its files has no data there (holes, unwritten space)"),
+        ([{"read_calls": MIB}], "Its calls read 1.00 MiB: too little to say what answered."),
+        ([{"arc": ArcReads(30, 10)}, {"arc": ArcReads(0, 0)}], "The ARC of ZFS answered 75% of what all programs"),
+        ([{"seconds": 1.0}, {"seconds": 3.0}], "took 1.00 s to 3.00 s (2 runs)"),
+        ([{"nfs": {"/mnt": NfsBytes(100 * MIB, 0, 0, 25 * MIB)}}],
+         "On /mnt (NFS) the server delivered 25% of 100 MiB; the client's memory the rest."),
+    ],
+)  # fmt: skip
+def test_what_answered_its_reads_is_said(trials: list[dict[str, Any]], words: str) -> None:
+    assert words in said(*trials)
+
+
+def test_others_that_read_from_the_device_do_not_make_up_for_what_memory_answered() -> None:
+    busy = DeviceBytes(900 * MIB, 44 * MIB, 10)
+    assert "storage delivered 20%" in said({"fetched": 20 * MIB}, device=busy)
+
+
+def test_writes_that_stay_in_memory_and_a_device_that_is_never_flushed_are_said() -> None:
+    text = said({}, device=DeviceBytes(100 * MIB, 4 * MIB, 0))
+    assert "the device took 0.10 times as much; the rest was still in memory when it ended" in text
+    assert "The device was never flushed." in text
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    text = said({"read_calls": None, "write_calls": None, "write_count": None}, device=None, files=None)
+    assert text == "prog took 2.00 s (1 run). "
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_screen_has_the_sentence_and_the_amounts() -> None:
+    page = str(sections.headline(run_of({}, {"fetched": 0})))
+    assert "storage delivered 0% to 100%" in page
+    assert "Amounts of one run" in page
+    assert "No ratio to plot" not in page
+
+
+def test_the_part_has_a_row_a_trial_and_says_what_could_not_be_seen() -> None:
+    part = sections.watched(run_of({}, {"fetched": 0}, files=None))
+    assert list(part.frame["fetched"]) == [100 * MIB, 0]
+    assert "which files it had open, in some run: it ended before its processes could be looked at" in str(part)
+    assert "files that it only mapped" in str(part)
+
+
+def test_directories_are_shown_with_the_options_in_effect() -> None:
+    page = str(sections.watched(run_of({})))
+    assert all(words in page for words in ("/srv/x", "rw,noatime,rw", "/dev/vda", "seen by 3 looks"))
+
+
+def test_a_run_of_another_kind_has_no_such_part() -> None:
+    assert "No program was watched in place" in str(sections.watched(synthetic_run(blocks=1)))
+
+
+# --- two runs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [{}, {"read_calls": 103 * MIB}, {"seconds": 9.0, "fetched": 0}])
+def test_two_runs_that_did_the_same_work(change: dict[str, Any]) -> None:
+    (line,) = same_work([run_of({}), run_of(change)], ["A", "B"])
+    assert line.startswith("Both did the same work: read 100 MiB, wrote 40.0 MiB")
+
+
+@every_row(
+    ("change", "words"),
+    [
+        ({"read_calls": 50 * MIB}, "A read 100 MiB and B 50.0 MiB"),
+        ({"write_calls": 80 * MIB}, "A wrote 40.0 MiB and B 80.0 MiB"),
+        ({"read_count": 5000}, "A made 110 calls and B 5060 calls"),
+    ],
+)
+def test_two_runs_that_did_other_work_are_told_apart_first(change: dict[str, Any], words: str) -> None:
+    (line,) = same_work([run_of({}), run_of(change)], ["A", "B"])
+    assert line == f"The two did not do the same work: {words}."
+
+
+def test_flushes_tell_two_sides_apart_where_one_syncs_and_the_other_does_not() -> None:
+    (line,) = same_work([run_of({}), run_of({}, device=replace(DEVICE, flushes=1000))], ["A", "B"])
+    assert "A saw 10 flushes and B 1000 flushes" in line
+
+
+def test_flushes_beside_other_programs_tell_nothing() -> None:
+    other = run_of({"others": 0.4}, device=replace(DEVICE, flushes=1000))
+    assert same_work([run_of({"others": 0.4}), other], ["A", "B"])[0].startswith("Both did the same work")
+
+
+def test_runs_of_other_tools_are_not_judged_by_their_work() -> None:
+    assert same_work([synthetic_run(blocks=1), run_of({})], ["A", "B"]) == []
