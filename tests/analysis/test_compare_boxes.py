@@ -16,7 +16,7 @@ from mountlab.analysis.measurements import by_block, counted
 from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
 from mountlab.report import sections
-from mountlab.report.sentences import comparison as words
+from mountlab.sentences import comparison as words
 from mountlab.stats import OVER_BOXES_METHOD, holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p

@@ -14,7 +14,7 @@ from mountlab.core.errors import PlanError
 from mountlab.core.model import Until
 from mountlab.core.names import metric_noun
 from mountlab.report import sections
-from mountlab.report.sentences import comparison as words
+from mountlab.sentences import comparison as words
 from mountlab.stats import holm
 from mountlab.stats.between import spread
 from mountlab.stats.sequential import nominal_level, true_p

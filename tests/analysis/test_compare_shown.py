@@ -12,7 +12,7 @@ from compared_runs import HOSTILE
 from compared_runs import run as with_noise
 from mountlab.analysis.compare.runs import RunComparison, compare_runs
 from mountlab.report import sections
-from mountlab.report.sentences import comparison as comparison_text
+from mountlab.sentences import comparison as comparison_text
 from pages import COMPARED, Page
 from synthetic_run import SyntheticRun, synthetic_run
 

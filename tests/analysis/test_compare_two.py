@@ -19,7 +19,7 @@ from mountlab.core.errors import PlanError
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.model import Filesystem, Until, Workload
 from mountlab.report import sections
-from mountlab.report.sentences import comparison as words
+from mountlab.sentences import comparison as words
 from mountlab.stats import compare_unpaired, sequential
 from mountlab.stats.run_spread import ASSUMED, compare_rows_of_runs
 from rows import every_row

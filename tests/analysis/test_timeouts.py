@@ -24,7 +24,6 @@ from mountlab.publish.export import Pivot, export_files, paper_files
 from mountlab.publish.seal_again import seal_again
 from mountlab.report import sections
 from mountlab.report.sections.figures import shape
-from mountlab.report.sentences.history import sentences
 from mountlab.report.terminal import answer_text
 from mountlab.results import catalog
 from mountlab.results.catalog.reading import check, read_run
@@ -35,6 +34,7 @@ from mountlab.results.store import Run, load_run
 from mountlab.results.tables import write_derived
 from mountlab.runner import progress
 from mountlab.runner.trial_executor import as_trial
+from mountlab.sentences.history import sentences
 from mountlab.stats.adjusted import adjust_comparisons
 from mountlab.stats.censored import SIGN_METHOD, estimate_censored, ranked_ratios
 from mountlab.stats.comparisons import RATIO_METHOD, compare_rows

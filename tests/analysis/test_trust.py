@@ -7,7 +7,7 @@ from typing import Any
 
 from mountlab.analysis.trust import trust_of, withhold_verdicts
 from mountlab.core.findings import Caveat
-from mountlab.report.sentences.trust import next_steps, trust_sentence
+from mountlab.sentences.trust import next_steps, trust_sentence
 from rows import every_row
 from synthetic_run import SyntheticRun, comparison, synthetic_run
 

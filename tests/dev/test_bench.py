@@ -233,7 +233,7 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
 @pytest.mark.slow
 def test_a_history_loads_neither_what_forecasts_need_nor_what_plots_need() -> None:
     """`from scipy import stats` in a module of figures would cost every verb half a second."""
-    modules = "mountlab.results.histories, mountlab.report.sentences.history"
+    modules = "mountlab.results.histories, mountlab.sentences.history"
     text = f"import sys, {modules}; print(*sorted(set(sys.argv[1:]) & set(sys.modules)))"
     argv = [sys.executable, "-c", text, "scipy.stats", "scipy.optimize", "matplotlib", "IPython", "fabric"]
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split() == []

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from mountlab import __main__
 from mountlab.analysis.compare.runs import compare_runs
-from mountlab.report.sentences import comparison as comparison_sentences
-from mountlab.report.sentences.watched import watched_lines
 from mountlab.results import paths, store
 from mountlab.runner import workflow
+from mountlab.sentences import comparison as comparison_sentences
+from mountlab.sentences.watched import watched_lines
 from mountlab.sweep.sweep_file import resolve
 from mountlab.sweep.watch_sweep import WatchRequest
 from ownbox import own_box

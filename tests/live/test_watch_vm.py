@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from mountlab.box.connection import BoxConnection
-from mountlab.report.sentences.watched import watched_lines
 from mountlab.results import store
 from mountlab.runner import workflow
+from mountlab.sentences.watched import watched_lines
 from mountlab.sweep.sweep_file import resolve
 from mountlab.sweep.watch_sweep import WatchRequest
 

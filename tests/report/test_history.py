@@ -21,7 +21,10 @@ from mountlab.core.errors import InputError
 from mountlab.core.places import SHIPPED
 from mountlab.report import chronicle, execute, html
 from mountlab.report.page import page
-from mountlab.report.sentences.history import (
+from mountlab.report.views import history as history_view
+from mountlab.results import listing
+from mountlab.results.histories import Wanted, histories_of, load_years
+from mountlab.sentences.history import (
     change_sentence,
     changed,
     history_json,
@@ -33,9 +36,6 @@ from mountlab.report.sentences.history import (
     sentences,
     turn_sentences,
 )
-from mountlab.report.views import history as history_view
-from mountlab.results import listing
-from mountlab.results.histories import Wanted, histories_of, load_years
 from pages import Page
 from scipy import stats
 from svg_marks import colours, drawings

@@ -14,7 +14,7 @@ from mountlab.filesystems.counters import Around, Extents
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from mountlab.report import sections
-from mountlab.report.sentences.watched import same_work, watched_lines
+from mountlab.sentences.watched import same_work, watched_lines
 from mountlab.sweep.sweep_file import resolve
 from mountlab.sweep.watch_sweep import WatchRequest
 from rows import every_row

@@ -17,7 +17,7 @@ from mountlab.core.model import Workload
 from mountlab.report import html, sections
 from mountlab.report.sections import why_details
 from mountlab.report.sections.why import layer_plots
-from mountlab.report.sentences.why import cause_sentence, cause_subject, share_cells, share_words
+from mountlab.sentences.why import cause_sentence, cause_subject, share_cells, share_words
 from mountlab.stats import DifferenceShare
 from rows import every_row
 from simulated_why import FSYNC, simulated_why, sweep_of

@@ -16,10 +16,10 @@ from mountlab.__main__ import main
 from mountlab.analysis.compare.runs import compare_runs
 from mountlab.core.model import Workload
 from mountlab.report import sections
-from mountlab.report.sentences import comparison as words
 from mountlab.report.terminal import run_answer
 from mountlab.results.imported import import_file
 from mountlab.results.store import Run, load_run
+from mountlab.sentences import comparison as words
 from rows import every_row
 from synthetic_run import synthetic_run
 

@@ -17,8 +17,8 @@ from cause_parts import EXPECTED, Verdict
 from causes import CAUSES, Cause
 from mountlab.analysis import why, why_doubts
 from mountlab.core.layers import QUANTITIES
-from mountlab.report.sentences import why as why_sentences
 from mountlab.results.store import Run
+from mountlab.sentences import why as why_sentences
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "results" / "why-causes.jsonl"

@@ -21,8 +21,8 @@ from mountlab.core.names import workload_label
 from mountlab.core.text import aligned, capital, lines_of
 from mountlab.report import html
 from mountlab.report.html import Column, Html, Rows, Text
-from mountlab.report.sentences import capacity
-from mountlab.report.sentences.trust import reasons_text, trust_lines
+from mountlab.sentences import capacity
+from mountlab.sentences.trust import reasons_text, trust_lines
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import SEVERITY_WORDS, caveat_counts
 

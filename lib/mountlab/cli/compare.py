@@ -28,8 +28,8 @@ def add(verbs: Any) -> None:
 def _compare(arguments: Arguments) -> int:
     from mountlab.analysis.compare.runs import compare_runs
     from mountlab.report.execute import write_comparison
-    from mountlab.report.sentences.comparison import comparison_json, comparison_text
     from mountlab.results import earlier, paths, store
+    from mountlab.sentences.comparison import comparison_json, comparison_text
 
     places = [run_of(path) for path in (arguments.run_a, arguments.run_b, *arguments.more)]
     runs = [store.load_run(path) for path in places]

@@ -14,7 +14,7 @@ from mountlab.analysis.run_view import ComparedRun
 from mountlab.core import names, numbers
 from mountlab.core.json import plain
 from mountlab.core.text import aligned, capital, lines_of, visible
-from mountlab.report.sentences.comparison import caveat_lines, run_titles
+from mountlab.sentences.comparison import caveat_lines, run_titles
 from mountlab.stats import power
 
 RUNS_A_SIDE = 3

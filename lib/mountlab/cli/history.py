@@ -33,8 +33,8 @@ def add(verbs: Any) -> None:
 
 
 def _history(arguments: Arguments) -> int:
-    from mountlab.report.sentences.history import history_json, history_rows, history_text
     from mountlab.results.histories import Wanted, load_years
+    from mountlab.sentences.history import history_json, history_rows, history_text
 
     wanted = Wanted.of({name: getattr(arguments, name) for name in Wanted.__dataclass_fields__})
     years = load_years(arguments.results, wanted, say=say)

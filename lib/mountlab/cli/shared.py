@@ -151,7 +151,7 @@ def finish(path: Path) -> int:
 def finish_boxes(ended: tuple[Path, Any]) -> int:
     """Report a sweep that was run on several boxes: what became of each, the answer over boxes, the pages."""
     from mountlab.batch import boxes
-    from mountlab.report.sentences.comparison import comparison_text
+    from mountlab.sentences.comparison import comparison_text
 
     try:
         print(f"\n{comparison_text(boxes.load_across(ended[0].parent))}")

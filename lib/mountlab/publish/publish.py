@@ -41,13 +41,13 @@ from mountlab.publish.seal_again import seal_again
 from mountlab.publish.sieve import Sieve
 from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
-from mountlab.report.sentences.comparison import run_titles
 from mountlab.results import records, store, tables, why, writer
 from mountlab.results.info import read_box
 from mountlab.results.journal import whole_lines
 from mountlab.results.paths import RESULTS, notebook_path
 from mountlab.results.run_file import read_record, write_record
 from mountlab.results.store import Run
+from mountlab.sentences.comparison import run_titles
 
 DEFAULT_LICENCE = "CC-BY-4.0"
 CLEAN_NOTEBOOKS = ("10_run_sweep.ipynb", "20_report.ipynb", "50_compare_runs.ipynb")

@@ -35,13 +35,13 @@ from mountlab.core.units import GIB, format_bytes
 from mountlab.publish import bundle
 from mountlab.publish.bundle import DESCRIPTION, TABLES, BundleCheck, Damage, Difference, PublishedRun, differences
 from mountlab.report import execute
-from mountlab.report.sentences.comparison import comparison_text
 from mountlab.results import altered, info, store, tables, writer
 from mountlab.results import paths as places
 from mountlab.results.journal import read_as_it_is
 from mountlab.results.listing import DAMAGE
 from mountlab.results.store import Run
 from mountlab.results.why import file_of
+from mountlab.sentences.comparison import comparison_text
 from mountlab.sweep.sweep_file import Resolved
 from mountlab.wording.caveats import caveat_counts
 

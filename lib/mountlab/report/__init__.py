@@ -1,4 +1,4 @@
-"""Pages and sentences: report.html, and the index."""
+"""Pages: report.html, its sections, and the index."""
 
 import lazy_loader
 

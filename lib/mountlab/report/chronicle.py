@@ -18,10 +18,10 @@ from mountlab.analysis.history import History
 from mountlab.core import disk
 from mountlab.report.execute import execute, export, refresh_index
 from mountlab.report.page import page
-from mountlab.report.sentences import history as history_text
 from mountlab.report.views import history as history_view
 from mountlab.results import paths, store
 from mountlab.results.histories import Wanted, Years, load_years
+from mountlab.sentences import history as history_text
 from mountlab.stats.changes import Change
 
 NOTEBOOK = paths.notebook_path("75_history")

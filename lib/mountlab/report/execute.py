@@ -75,8 +75,8 @@ def write_comparison(
     directory named after them. `factor`: box for one sweep on several boxes, one run each; `missing`: boxes without a
     run, and why. `runs_differ`: by how much, where that is stated. Raises as `write_report` does, and PlanError for
     runs that cannot be compared."""
-    from mountlab.report.sentences import comparison
     from mountlab.results import earlier  # takes half a second to import
+    from mountlab.sentences import comparison
 
     requested = [path.resolve() for path in run_paths]
     names = [read_info(path).run_id for path in requested]

@@ -17,10 +17,10 @@ from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
 from mountlab.core.numbers import counted
 from mountlab.core.text import aligned, lines_of
-from mountlab.report.sentences import capacity as capacity_sentences
-from mountlab.report.sentences.trust import trust_lines
-from mountlab.report.sentences.watched import watched_lines
-from mountlab.report.sentences.why import answer_lines
+from mountlab.sentences import capacity as capacity_sentences
+from mountlab.sentences.trust import trust_lines
+from mountlab.sentences.watched import watched_lines
+from mountlab.sentences.why import answer_lines
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording.caveats import grouped
 

@@ -19,7 +19,7 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
 from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of, swatches
-from mountlab.report.sentences import capacity as words
+from mountlab.sentences import capacity as words
 from mountlab.wording import verdicts
 
 MOST_ROWS = 1000

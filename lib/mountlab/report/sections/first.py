@@ -40,8 +40,8 @@ from mountlab.report.sections.shared import (
 )
 from mountlab.report.sections.watched import amounts
 from mountlab.report.sections.why import behind_answer
-from mountlab.report.sentences.trust import trust_lines
-from mountlab.report.sentences.watched import watched_lines
+from mountlab.sentences.trust import trust_lines
+from mountlab.sentences.watched import watched_lines
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words

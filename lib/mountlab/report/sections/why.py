@@ -26,9 +26,9 @@ from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Text
 from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of, swatches
-from mountlab.report.sentences import why as why_sentences
-from mountlab.report.sentences import why_doubts as doubt_sentences
-from mountlab.report.sentences.why_beside import beside_sentences
+from mountlab.sentences import why as why_sentences
+from mountlab.sentences import why_doubts as doubt_sentences
+from mountlab.sentences.why_beside import beside_sentences
 
 _MOST_SENTENCES, _MOST_PLOTS = 6, 2
 """That stand open; the others are folded."""

@@ -22,7 +22,7 @@ from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
 from mountlab.report.sections import frames
-from mountlab.report.sentences import comparison as text
+from mountlab.sentences import comparison as text
 from mountlab.wording import verdicts as words
 from mountlab.wording.caveats import doubt_key, doubts_by_cell, grouped
 

@@ -13,7 +13,7 @@ from mountlab.plots.history import Line, Spot, Stretch, plot_history
 from mountlab.plots.style import marks_of
 from mountlab.report import html
 from mountlab.report.html import Column, Head, Html, Rows, Text, numeric
-from mountlab.report.sentences import history as words
+from mountlab.sentences import history as words
 from mountlab.stats.changes import CLIP, SHORTEST, Change
 
 _MOST_DRAWN = 6

@@ -17,7 +17,7 @@ from mountlab.core.names import cell_id, latency_noun, metric_noun
 from mountlab.core.numbers import MISSING, counted, listed, number, percent, quantity, ratio_figures
 from mountlab.core.text import capital
 from mountlab.core.units import scale_for, significant
-from mountlab.report.sentences.why_doubts import off_text
+from mountlab.sentences.why_doubts import off_text
 from mountlab.stats import DifferenceShare
 from mountlab.sweep.design_entry import MOST_DIAGNOSTIC
 from mountlab.wording import verdicts

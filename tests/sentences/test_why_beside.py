@@ -12,7 +12,7 @@ from mountlab.core.conditions import SAME_PLACE, NeighbourPlace
 from mountlab.core.layers import COMMIT_SHARE, OF_THE_DEVICE, OTHERS_SHARE
 from mountlab.core.model import Neighbour, Workload
 from mountlab.report import html, sections
-from mountlab.report.sentences.why_beside import beside_sentences
+from mountlab.sentences.why_beside import beside_sentences
 from rows import every_row
 from simulated_why import simulated_why, sweep_of
 from synthetic_run import SyntheticRun, synthetic_run

@@ -27,8 +27,8 @@ from mountlab.core.groups import by_key
 from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, capital, lines_of
-from mountlab.report.sentences.trust import next_steps, trust_sentence
-from mountlab.report.sentences.watched import same_work
+from mountlab.sentences.trust import next_steps, trust_sentence
+from mountlab.sentences.watched import same_work
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import caveat_counts, doubts_by_cell, grouped
 

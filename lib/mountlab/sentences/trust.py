@@ -15,7 +15,7 @@ from mountlab.core.findings import Comparison
 from mountlab.core.names import code_words
 from mountlab.core.numbers import counted, listed, number, rough_duration
 from mountlab.core.text import capital
-from mountlab.report.sentences.capacity import is_measured
+from mountlab.sentences.capacity import is_measured
 
 _MOST_REASONS = 3
 """Reasons that the line names; of more it gives the number."""

@@ -14,7 +14,7 @@ from mountlab.analysis.why_frames import Why
 from mountlab.core.model import Workload
 from mountlab.report import html, terminal
 from mountlab.report.sections import first
-from mountlab.report.sentences.why import answer_lines
+from mountlab.sentences.why import answer_lines
 from rows import every_row
 from simulated_why import FSYNC, WORK, simulated_why, sweep_of
 from synthetic_run import SyntheticRun, comparison, synthetic_run
