@@ -122,6 +122,12 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("tree", "elapsed", "the box's clock around each operation (label); their sum"),
     ("pg_test_fsync", "sync_rate", "operations a second of each method (label)"),
     ("pg_test_fsync", "operation_latency", "1 / `sync_rate`"),
+    ("pgbench", "operation_rate", "tps, without the time to connect"),
+    ("pgbench", "operation_latency_*", "the log of pgbench, a line for each transaction"),
+    ("pgbench", "operation_latency", "latency average"),
+    ("pgbench", "operations", "number of transactions actually processed"),
+    ("pgbench", "sync_rate", "wal_sync of pg_stat_wal (PostgreSQL 14 and later) / elapsed"),
+    ("pgbench", "elapsed", "transactions / tps"),
     ("reflink", "operation_latency*", "`clone`, `delete`: the box's clock, by clone; overwrites: dd with its fsync"),
     ("reflink", "write_bandwidth", "bytes / seconds of dd; label the first or second overwrite"),
     ("reflink", "elapsed", "all clones and deletions by the box's clock, overwrites by dd's"),
@@ -131,6 +137,8 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("send", "elapsed", "both copies"),
     ("send", "bytes", "bytes of the copied files; label read or write"),
     ("snapshot", "operation_latency*", "the box's clock; of `create` and `delete` by snapshot"),
+    ("sqlite", "operation_rate", "commits (insert, update) or rows (select) / time of each operation (label)"),
+    ("sqlite", "elapsed", "the box's clock around each operation (label); their sum"),
     ("snapshot", "elapsed", "`create` of all, `list` and `space back`, which contains `delete`"),
 )  # fmt: skip
 """Tool, metric or pattern of metrics, and the figure of its output: the first of a tool that matches holds."""

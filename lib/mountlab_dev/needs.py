@@ -19,17 +19,20 @@ PACKAGES = {
     "gawk": "gawk", "git": "git", "ksh": "ksh", "losetup": "mount", "make": "make", "mawk": "mawk", "mdadm": "mdadm",
     "mke2fs": "e2fsprogs", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
     "mmdebstrap": "mmdebstrap", "mount": "mount", "newuidmap": "uidmap", "nsenter": "util-linux",
-    "pdftotext": "poppler-utils", "perf": "linux-perf", "pg_test_fsync": "postgresql", "pvcreate": "lvm2",
+    "pdftotext": "poppler-utils", "perf": "linux-perf", "pg_test_fsync": "postgresql", "pgbench": "postgresql",
+    "postgres": "postgresql", "pvcreate": "lvm2",
     "qemu-system-x86_64": "qemu-system-x86", "runuser": "util-linux", "setpriv": "util-linux", "setsid": "util-linux",
     "sfdisk": "fdisk", "original-awk": "original-awk", "shellcheck": "shellcheck", "sqfstar": "squashfs-tools",
+    "sqlite3": "sqlite3",
     "ssh": "openssh-client", "ssh-agent": "openssh-client", "ssh-keygen": "openssh-client", "sshd": "openssh-server",
     "strace": "strace", "sudo": "sudo", "tar": "tar", "tcsh": "tcsh", "timeout": "coreutils", "unshare": "util-linux",
     "useradd": "passwd", "visudo": "sudo", "wipefs": "util-linux", "zsh": "zsh",
     "DejaVuSans.ttf": "fonts-dejavu-core", "libatomic.so.1": "libatomic1",
 }  # fmt: skip
 """Program to package. The last two are files: a font for plots, and a library of Playwright's driver."""
+_POSTGRESQL = ("pg_test_fsync", "pgbench", "postgres")
 _PLACES = {
-    "pg_test_fsync": ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"),
+    **dict.fromkeys(_POSTGRESQL, ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")),
     "DejaVuSans.ttf": ("/usr/share/fonts/truetype/dejavu", "/usr/share/fonts/*"),
     "libatomic.so.1": ("/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib"),
 }
@@ -37,8 +40,8 @@ PROGRAMS = {
     name: Program(name=name, packages={"apt": package}, places=_PLACES.get(name, ()))
     for name, package in PACKAGES.items()
 }
-BY_HAND = frozenset({"pg_test_fsync"})
-"""Its package sets up a database that starts with the machine: installed only where all is asked for."""
+BY_HAND = frozenset(_POSTGRESQL)
+"""Their package sets up a database that starts with the machine: installed only where all is asked for."""
 
 
 def find(name: str) -> str | None:

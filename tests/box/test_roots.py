@@ -150,9 +150,10 @@ def full(machine: Machine) -> Machine:
         for name in ("t0001/deep", "t0001.beside/n", "t0001.beside-b/n", "lower", "upper/x", "work"):
             (own / name).mkdir(parents=True)
         (own / ".mountlab-same").touch()
-    for name in ("t0001/sub", "t0001.c", "x0001.trace", "s"):
+    for name in ("t0001/sub", "t0001.c", "x0001.trace", "s", "kept"):
         (machine.out_dir / name).mkdir(parents=True)
-    for name in ("t0001/stdout", "t0001.data", "x0001.trace/data", "job.1", "job.1.out", "last", "lease", "s/drop"):
+    files = ("t0001/stdout", "t0001.data", "x0001.trace/data", "job.1", "job.1.out", "last", "lease", "s/drop")
+    for name in (*files, "kept/cluster.tar.gz"):
         (machine.out_dir / name).touch()
     return machine
 

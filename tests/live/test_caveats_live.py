@@ -24,6 +24,16 @@ IMAGE = {"type": "ext4", "image": "128MiB"}
 WRITE = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "direct": True}
 READ = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "16MiB", "direct": True, "time_based": True,
         "runtime": "600ms", "log_avg_msec": 20, "rate_iops": 600}  # fmt: skip
+SYNCED = """
+began=$(date +%s%N) n=0
+while [ $n -lt 60 ]; do n=$((n + 1)); echo $n >> "$1/log"; [ $((n % $2)) != 0 ] || sync "$1/log"; done
+echo "commits $((60000000000 / ($(date +%s%N) - began)))"
+"""
+COMMITS: dict[str, Any] = {
+    "tool": "command", "argv": f"sh -c '{SYNCED}' synced {{directory}} {{every}}", "every": [1, 10], "space": "1MiB",
+    "metrics": {"commit_rate": {"pattern": r"commits (\d+)", "unit": "1/s", "better": "higher"}},
+}  # fmt: skip
+"""A log of 60 commits, of which each is synced, or each tenth."""
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +45,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             "write": {**WRITE, "size": "16MiB"},
             "read": READ,
             "again": {"tool": "dd", "direction": "write", "count": 16, "precondition": 6},
+            "commits": COMMITS,
         },
         design={"repeats": 2, "warmup": 0},
         baseline="ext4",
-        exclude=[{"filesystem": name, "workload": "again"} for name in ("ext4", "journal")],
+        exclude=[
+            *({"filesystem": name, "workload": "again"} for name in ("ext4", "journal")),
+            *({"filesystem": name, "workload": "commits"} for name in ("tmpfs", "journal")),
+        ],
     )
     return store.load_run(workflow.run(resolved, results=tmp_path_factory.mktemp("results")))
 
@@ -67,6 +81,10 @@ def test_direct_io_with_data_journal_is_seen_to_go_through_the_page_cache(run: R
     assert raised(run, "direct-not-honoured") == {"journal/write", "journal/read"}
     noted = {each.subject for each in run.caveats if each.code == "direct-not-honoured" and each.severity == "note"}
     assert noted == {"tmpfs/write", "tmpfs/read"}
+
+
+def test_commits_that_are_synced_each_tenth_time_were_not_durable(run: Run) -> None:
+    assert raised(run, "not-durable") == {"ext4/commits every=10"}
 
 
 @pytest.mark.machine

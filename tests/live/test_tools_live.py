@@ -80,6 +80,7 @@ class Live:
 FIO = {"rw": "randrw", "bs": "16KiB", "size": "4MiB", **CLOCK}
 FS_MARK = {"count": 40, "file_size": "6000B", "threads": 2}
 TREE = {"workload": "fileserver", "nfiles": 500, "filesize": "8KiB", "threads": 4, "runtime": "1s"}
+PGBENCH = {"scale": 1, "sessions": 2, "wal_segment_size": "1MiB", "max_wal_size": "2MiB"}
 ON_BTRFS: dict[str, Any] = {"on": ("btrfs",), "room": "btrfs", "too_small": "btrfs"}
 LIVE: dict[str, Live] = {
     "command": Live(
@@ -134,6 +135,23 @@ LIVE: dict[str, Live] = {
         {"time_per_test": "5s"},
         {"time_per_test": "1s"},
         ("pg_test_fsync failed with exit status 1", "write failed"),
+    ),
+    "pgbench": Live(
+        {**PGBENCH, "transactions": 100},
+        {**PGBENCH, "runtime": "50s"},
+        {
+            **PGBENCH,
+            "transactions": 1,
+            "script": "INSERT INTO pgbench_history (filler) SELECT 'x' FROM generate_series(1, 2000000);",
+        },
+        ("pgbench failed with exit status 2", "No space left on device"),
+        too_small="tmpfs",
+    ),
+    "sqlite": Live(
+        {"rows": 200, "journal_mode": "wal"},
+        {"rows": 300_000, "transaction": 100},
+        {"rows": 5700, "row_size": "1000B", "page_size": "1KiB", "transaction": 5700},
+        ("sqlite failed with exit status 1", "database or disk is full"),
     ),
     "reflink": Live(
         {"size": "4MiB", "clones": 3, "blocks": 20},

@@ -63,6 +63,12 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "large-directory": [{"names": 100_000}, {"names": 20_000, "operations": "create stat remove"}],
     "pg_test_fsync": [{"time_per_test": "1s"}, {"time_per_test": "1s", "cache": "cold"}],
+    "pgbench": [
+        {"scale": 1, "sessions": 2, "threads": 2, "runtime": "1s", "wal_segment_size": "1MiB", "max_wal_size": "8MiB",
+         "synchronous_commit": True},
+        {"builtin": "select-only", "scale": 1, "transactions": 200, "percentiles": False, "wal_segment_size": "1MiB",
+         "cache": "cold"},
+    ],
     "reflink": [
         {"size": "16MiB", "blocks": 20, "clones": 4},
         {"size": "16MiB", "blocks": 20, "clones": 4, "order": "sequential", "cache": "cold"},
@@ -73,6 +79,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"via": "rsync", "size": "16MiB", "change": "5%", "cache": "cold"},
     ],
     "snapshot": [{"size": "16MiB", "snapshots": 3, "change": "5%"}],
+    "sqlite": [
+        {"rows": 500, "transaction": 5, "journal_mode": "wal"},
+        {"rows": 200, "operations": "vacuum", "synchronous": False, "journal_mode": False, "cache": "as_is"},
+    ],
     "tree": [{"files": 5000, "operations": "make git-status copy grep stat remove"}, {"files": 2000}],
     "watched": [{"argv": "dd if=/dev/zero of=x bs=1M count=200 conv=fdatasync", "metrics": DD_BY_COMMAND["metrics"]}],
 }  # fmt: skip
@@ -93,6 +103,10 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"stdout": "large-directory/ext4.stdout"}, {"stdout": "large-directory/busybox.stdout"},
     ],
     "pg_test_fsync": [{"stdout": "pg_test_fsync/ext4.stdout"}, {"stdout": "pg_test_fsync/ramfs.stdout"}],
+    "pgbench": [
+        {"stdout": "pgbench/ext4.stdout", "server": "pgbench/ext4.server", "latencies": "pgbench/ext4.latencies"},
+        {"stdout": "pgbench/tmpfs-select.stdout", "server": "pgbench/tmpfs-select.server"},
+    ],
     "reflink": [
         {"stdout": "reflink/btrfs-random.stdout", "first": "reflink/btrfs-random.first",
          "second": "reflink/btrfs-random.second"},
@@ -104,6 +118,10 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"stdout": "send/rsync.stdout", "rsync.first": "send/rsync.first", "rsync.second": "send/rsync.second"},
     ],
     "snapshot": [{"stdout": "snapshot/btrfs.stdout"}],
+    "sqlite": [
+        {"stdout": "sqlite/ext4-wal.stdout", "pragmas": "sqlite/ext4-wal.pragmas"},
+        {"stdout": "sqlite/btrfs-vacuum.stdout", "pragmas": "sqlite/btrfs-vacuum.pragmas"},
+    ],
     "tree": [{"stdout": "tree/ext4.stdout"}, {"stdout": "tree/busybox.stdout"}],
     "watched": [{"stderr": "dd/write-1m.stderr"}],
 }  # fmt: skip
@@ -116,9 +134,11 @@ OTHER_WORK: dict[str, dict[str, Any]] = {
     "fs_mark": {"count": 201},
     "large-directory": {"names": 100_001},
     "pg_test_fsync": {"time_per_test": "2s"},
+    "pgbench": {"scale": 2},
     "reflink": {"blocks": 21},
     "send": {"size": "17MiB"},
     "snapshot": {"snapshots": 4},
+    "sqlite": {"row_size": "101B"},
     "tree": {"files": 5001},
     "watched": {"metrics": {"file_rate": {"pattern": r"(\d+) files/s", "unit": "1/s"}}},
 }
@@ -235,9 +255,11 @@ PLAIN: dict[str, dict[str, Any]] = {
     "fs_mark": {"count": 10, "file_size": "4KiB"},
     "large-directory": {"names": 10},
     "pg_test_fsync": {},
+    "pgbench": {"scale": 10, "sessions": 2, "runtime": "60s"},
     "reflink": {"size": "64MiB"},
     "send": {"via": "send", "size": "64MiB"},
     "snapshot": {"size": "64MiB"},
+    "sqlite": {"rows": 100},
     "tree": {"files": 10},
     "watched": {"argv": "mybench x", "metrics": {"file_rate": {"pattern": "(x)", "unit": "1/s"}}},
 }  # fmt: skip
@@ -249,6 +271,8 @@ JOBS = "[log]\nfsync=1\n"
 IN_DIRECTORIES = {"directories": 5, "files_per_directory": 7}
 LOGS = " ".join(f"--write_{kind}_log={OUTPUT}/fio" for kind in ("bw", "lat", "iops"))
 LAID_OUT = f"fio --name=mountlab --directory={DIRECTORY} --bs=4096 --numjobs=1 --ioengine=psync --refill_buffers=1"
+COMMITS = {"metrics": {"commit_rate": {"pattern": "(x)", "unit": "1/s", "better": "higher"}}}
+FIGURES = {("commit_rate", ""): 100.0, ("elapsed", ""): 2.0}
 HANDED_THROUGH: dict[str, Any] = {
     "rate_iops": 500, "thread": True, "lat_percentiles": True, "slat_percentiles": True, "clat_percentiles": False,
     "percentile_list": "50:99", "nrfiles": 200, "openfiles": 1, "file_service_type": "random", "norandommap": True,
@@ -275,6 +299,12 @@ GOLDEN: dict[str, list[Golden]] = {
         ("version", "mybench -V", {}, ['version: sh -c sha256sum "$(command -v "$1")" checksum =>', "version: => -V"]),
         ("ok_status", "0 3", {}, ["fails at: 3 =>"]),
         ("owner", "postgres", {}, ["owner: => postgres"]),
+        (
+            "commit_clients",
+            8,
+            COMMITS,
+            ["claims: Commits(rate=100.0, clients=1, seconds=2.0) => Commits(rate=100.0, clients=8, seconds=2.0)"],
+        ),
         ("cache", "cold", {}, ["cache: => cold"]),
         ("cache", "warm", {"prepare": "mkdir {directory}/sub"}, ["cache: => warm"]),
     ],
@@ -456,6 +486,12 @@ GOLDEN: dict[str, list[Golden]] = {
         ("time", "9s", {}, ["expected: 10.1 => 9.1"]),
         ("version", "mybench -V", {}, ['version: sh -c sha256sum "$(command -v "$1")" checksum =>', "version: => -V"]),
         ("ok_status", "0 3", {}, ["fails at: 3 =>"]),
+        (
+            "commit_clients",
+            8,
+            COMMITS,
+            ["claims: Commits(rate=100.0, clients=1, seconds=2.0) => Commits(rate=100.0, clients=8, seconds=2.0)"],
+        ),
         ("cache", "cold", {}, ["cache: as_is => cold"]),
     ],
     "tree": [
@@ -471,6 +507,54 @@ GOLDEN: dict[str, list[Golden]] = {
     "pg_test_fsync": [
         ("time_per_test", "2s", {}, ["argv: -s 5 => -s 2"]),
         ("cache", "cold", {}, ["cache: => cold"]),
+    ],
+    "pgbench": [
+        ("builtin", "select-only", {}, ["argv: -b tpcb-like => -b select-only"]),
+        ("builtin", "simple-update", {}, ["argv: -b tpcb-like => -b simple-update"]),
+        (
+            "script",
+            "SELECT 1;",
+            {},
+            [f"argv: -b tpcb-like => -f {OUTPUT}/own.sql -s 10", "own.sql: => SELECT 1;"],
+        ),
+        ("scale", 20, {}, ["prepare: 10 => 20"]),
+        ("sessions", 4, {}, ["argv: -c 2 => -c 4"]),
+        ("threads", 2, {}, ["argv: -j 1 => -j 2"]),
+        ("runtime", "9s", {}, ["argv: -T 60 => -T 9"]),
+        ("transactions", 9, {"runtime": None, "transactions": 8}, ["argv: -t 8 => -t 9"]),
+        ("protocol", "prepared", {}, ["argv: -M simple => -M prepared"]),
+        ("percentiles", False, {}, [f"argv: -l --log-prefix={OUTPUT}/log =>"]),
+        *(
+            (name, value, {}, [f"argv: => {name}={word}"])
+            for name, value, word in (
+                ("synchronous_commit", False, "off"),
+                ("fsync", False, "off"),
+                ("full_page_writes", True, "on"),
+                ("wal_sync_method", "open_datasync", "open_datasync"),
+                ("wal_init_zero", False, "off"),
+                ("wal_recycle", False, "off"),
+                ("wal_compression", "lz4", "lz4"),
+                ("wal_compression", False, "off"),
+                ("commit_delay", 100, "100"),
+                ("shared_buffers", "64MiB", "67108864B"),
+                ("max_wal_size", "256MiB", "268435456B"),
+                ("checkpoint_timeout", "30s", "30s"),
+            )
+        ),
+        ("data_checksums", True, {}, ["prepare: 0 => 1"]),
+        ("wal_segment_size", "64MiB", {}, ["prepare: 16 => 64"]),
+        ("cache", "warm", {}, ["cache: => warm"]),
+    ],
+    "sqlite": [
+        ("rows", 110, {}, ["argv: 100 => 110"]),
+        ("row_size", "1KiB", {}, ["argv: 100 => 1024"]),
+        ("transaction", 10, {}, ["argv: 1 => 10"]),
+        ("journal_mode", "wal", {}, ["argv: delete => wal"]),
+        ("journal_mode", False, {}, ["argv: delete => off"]),
+        ("synchronous", "extra", {}, ["argv: full => extra"]),
+        ("page_size", "16KiB", {}, ["argv: 4096 => 16384"]),
+        ("operations", "select insert", {}, ["argv: insert,update,select,vacuum => insert,select"]),
+        ("cache", "as_is", {}, ["argv: cold => as_is", "cache: cold => as_is"]),
     ],
     "reflink": [
         ("size", "32MiB", {}, ["argv: 67108864 => 33554432", "prepare: 67108864 => 33554432"]),
@@ -536,6 +620,7 @@ def beyond_the_command(tool: Tool, own: Workload) -> dict[str, list[str]]:
         "expected": [f"{tool.expected_s(own):g}"],
         "answers": [*tool.main_metrics(own)],
         "version": [word for program in tool.programs_for(own) for word in program.version],
+        "claims": [str(tool.commits(own, FIGURES))],
         "fails at": [str(status) for status in (1, 2, 3) if "exit status" in failure(tool, own, status)],
     }
 
@@ -605,16 +690,19 @@ UNKNOWN: dict[str, Refusal] = {
     "fs_mark": ({"cuont": 8}, "unknown option for fs_mark", "cuont", "'cuont'", "cache, call_times, count"),
     "large-directory": ({"nmaes": 8}, "unknown option for large-directory", "nmaes", "'nmaes'", "cache, names"),
     "tree": ({"fiels": 8}, "unknown option for tree", "fiels", "'fiels'", "cache, files, operations"),
-    "watched": ({"metrcis": {}}, "unknown option for watched", "metrcis", "'metrcis'", "argv, cache, environment"),
+    "watched": ({"metrcis": {}}, "unknown option for watched", "metrcis", "'metrcis'", "argv, cache, commit_clients"),
     "pg_test_fsync": ({"time_per_tset": "1s"}, "unknown option for pg_test_fsync", "time_per_tset", "'time_per_tset'",
                       "cache, time_per_test"),
+    "pgbench": ({"slace": 8}, "unknown option for pgbench", "slace", "'slace'", "builtin, cache, checkpoint_timeout"),
+    "sqlite": ({"rosw": 8}, "unknown option for sqlite", "rosw", "'rosw'", "cache, journal_mode"),
     "reflink": ({"bloks": 8}, "unknown option for reflink", "bloks", "'bloks'", "blocks, bs, cache"),
     "send": ({"chnage": "2%"}, "unknown option for send", "chnage", "'chnage'", "cache, change"),
     "snapshot": ({"limti": "2s"}, "unknown option for snapshot", "limti", "'limti'", "cache, change"),
 }  # fmt: skip
 MEANT = {"command": "space", "dd": "count", "filebench": "nfiles", "fio": "iodepth", "fs_mark": "count",
-         "large-directory": "names", "pg_test_fsync": "time_per_test", "reflink": "blocks", "send": "change",
-         "snapshot": "limit", "tree": "files", "watched": "metrics"}  # fmt: skip
+         "large-directory": "names", "pg_test_fsync": "time_per_test", "pgbench": "scale",
+         "reflink": "blocks", "send": "change", "snapshot": "limit", "sqlite": "rows", "tree": "files",
+         "watched": "metrics"}  # fmt: skip
 WRONG_TYPE: dict[str, Refusal] = {
     "command": ({"space": 5}, "a number with its unit is needed", "space", "5 (int)", "text such as '64KiB'"),
     "dd": ({"count": "8"}, "wrong value for an option", "count", "'8' (str)", "a whole number"),
@@ -626,6 +714,8 @@ WRONG_TYPE: dict[str, Refusal] = {
     "tree": ({"files": "many"}, "wrong value for an option", "files", "'many' (str)", "a whole number"),
     "pg_test_fsync": ({"time_per_test": 5}, "a number with its unit is needed", "time_per_test", "5 (int)",
                       "text such as '60s'"),
+    "pgbench": ({"runtime": 60}, "a number with its unit is needed", "runtime", "60 (int)", "text such as '60s'"),
+    "sqlite": ({"synchronous": True}, "wrong value for an option", "synchronous", "True (bool)", "off, normal, full"),
     "reflink": ({"bs": 4096}, "a number with its unit is needed", "bs", "4096 (int)", "text such as '64KiB'"),
     "send": ({"to": False}, "wrong value for an option", "to", "False (bool)", "directory, null"),
     "snapshot": ({"snapshots": "ten"}, "wrong value for an option", "snapshots", "'ten' (str)", "a whole number"),
@@ -641,6 +731,8 @@ WRONG_VALUE: dict[str, Refusal] = {
     "tree": ({"files": 0}, "not a number of files for tree", "files", "0", "1 to 1000000"),
     "pg_test_fsync": ({"time_per_test": "1.5s"}, "pg_test_fsync counts whole seconds", "time_per_test", "1.5 s",
                       "1s to 3600s"),
+    "pgbench": ({"threads": 3}, "pgbench cannot do this", "threads", "3", "1 to 2, the number of sessions"),
+    "sqlite": ({"transaction": 7}, "sqlite cannot do this", "transaction", "7", "a divisor of rows (100)"),
     "reflink": ({"bs": "1000B"}, "reflink overwrites whole blocks", "bs", "1000 B", "a multiple of 4KiB"),
     "send": ({"change": "0%"}, "send cannot change this share of its files", "change", "0%", "more than 0 %"),
     "snapshot": ({"file_size": "1000B"}, "snapshot makes files of whole blocks", "file_size", "1000 B", "of 4KiB"),
@@ -656,6 +748,8 @@ RESERVED: dict[str, Refusal] = {
     "watched": ({"directory": "/etc"}, "watched's option directory is not for a sweep to set", "directory", "directory",
                 "path"),
     "tree": ({"seed": 5}, "tree's option seed is not for a sweep to set", "seed", "seed", "each block has a seed"),
+    "pgbench": ({"port": 5432}, "pgbench's option port is not for a sweep to set", "port", "port", "no address"),
+    "sqlite": ({"seed": 5}, "sqlite's option seed is not for a sweep to set", "seed", "seed", "each block has a seed"),
     "pg_test_fsync": ({"f": "/etc/x"}, "pg_test_fsync's option f is not for a sweep to set", "f", "f", "overwritten"),
     **{
         name: ({"directory": "/etc"}, f"{name}'s option directory is not for a sweep to set", "directory", "directory",
@@ -734,6 +828,7 @@ def test_every_recording_of_a_tool_is_used_by_a_test() -> None:
 
 # --- versions ---------------------------------------------------------------------------------------------------------
 
+SQLITE_VERSION = (DATA / "versions" / "sqlite3-3.40.1.txt").read_text().strip()
 VERSIONS: dict[str, list[tuple[str, str, str]]] = {
     "dd": [
         ("dd-9.1.txt", "dd (coreutils) 9.1", ""),
@@ -743,6 +838,9 @@ VERSIONS: dict[str, list[tuple[str, str, str]]] = {
     "setarch": [("setarch-2.38.1.txt", "setarch from util-linux 2.38.1", "")],
     "fio": [("fio-3.33.txt", "fio-3.33", "")],
     "pg_test_fsync": [("pg_test_fsync-15.18.txt", "pg_test_fsync (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "")],
+    "pgbench": [("pgbench-15.18.txt", "pgbench (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "")],
+    "postgres": [("postgres-15.18.txt", "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "")],
+    "sqlite3": [("sqlite3-3.40.1.txt", SQLITE_VERSION, "")],
     "fs_mark": [("fs_mark-3.3-usage.txt", "", "")],
     **{
         name: [

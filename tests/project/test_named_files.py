@@ -1,4 +1,4 @@
-"""Files that a sweep names (`job_file`, `wml_file`): those beside it, and nothing else of the machine that reads it.
+"""Files that a sweep names (`job_file`, ...): those beside it, and nothing else of the machine that reads it.
 
 Their text is kept in the run and published with it: a sweep of others must not name what it does not bring.
 """
@@ -34,6 +34,7 @@ WML = (
 )
 KEYS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "job_file": ("fio", JOBS, {}),
+    "script_file": ("pgbench", f"SELECT 1 AS {PRIVATE};\n", {"scale": 1, "runtime": "1s"}),
     "wml_file": ("filebench", WML, {"space": "1MiB"}),
 }
 PLACES = (
@@ -138,7 +139,7 @@ def test_a_file_beside_a_sweep_or_below_it_is_read_also_through_a_link_that_stay
     key: str, name: str, way: Way, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = way(lab, key, name, monkeypatch).parameters["workloads"]["w"]
-    assert PRIVATE in read["jobs" if key == "job_file" else "wml"]
+    assert PRIVATE in read["jobs" if key == "job_file" else key.removesuffix("_file")]
     assert key not in read
 
 

@@ -108,7 +108,7 @@ def test_every_family_is_used_by_a_sweep() -> None:
 
 RECIPES = (
     "database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year", "nearly-full",
-    "backup-at-night", "latency-under-load",
+    "backup-at-night", "latency-under-load", "databases",
 )  # fmt: skip
 PAGE = (SHIPPED / "docs" / "recipes.md").read_text()
 

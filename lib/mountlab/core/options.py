@@ -51,6 +51,8 @@ def read_value(raw: object, option: Option, *, where: str) -> OptionValue:
         return OptionValue(parse_seconds(raw, where=where), str(raw))
     if raw is False and option.can_be_off:
         raw = 0
+    if isinstance(raw, bool) and (word := "on" if raw else "off") in option.choices:
+        raw = word  # YAML reads the words on and off as true and false
     if not _fits(raw, option):
         raise _wrong_type(raw, option, where)
     if option.kind == "mapping":

@@ -165,6 +165,8 @@ walk_run() {
             if ! plain_file "$within"; then foreign "$within"; elif still_needed "$within"; then :; else ours file "$within"; fi ;;
         borrowed.new | made | made.new | alive | lease | last | job.*)
             if plain_file "$within"; then ours file "$within"; else foreign "$within"; fi ;;
+        kept) # what a tool keeps for later trials of the run
+            if plain_directory "$within"; then ours tree "$within"; else foreign "$within"; fi ;;
         *) walk_other "$within" ;;
         esac
     done

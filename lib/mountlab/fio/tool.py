@@ -21,7 +21,7 @@ from mountlab.fio import report as fio_report
 from mountlab.fio.jobs import Job, change_words, end_on_device, extent, job_file, jobs_of, layout_of, read_jobs
 from mountlab.fio.options import READS, WRITES
 from mountlab.fio.report import FILE, JobEntry
-from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
+from mountlab.tools.base import GUESSED_BYTES_PER_S, Command, Commits, Manner, Tool, ToolOutput, Written, check_cache
 
 JOB_FILE, LAYOUT_FILE = "jobs.fio", "layout.fio"
 PLACES = ("filename", "filename_format", "offset")
@@ -196,6 +196,14 @@ class Fio(Tool):
             for name, usual in (("ioengine", "psync"), ("iodepth", "1"))
         )
         return Manner(engine=", ".join(engines), depth=", ".join(depths), jobs=str(sum(job.clones for job in jobs)))
+
+    def commits(self, workload: Workload, figures: Mapping[tuple[str, str], float]) -> Commits | None:
+        """Each fsync or fdatasync; of jobs with an asynchronous engine as many may be under way as its depth has."""
+        jobs = jobs_of(workload.options)
+        if not figures.get(("sync_ios", "")) or not figures.get(("elapsed", "")) or workload.clients:
+            return None
+        clients = sum(job.clones * int(job.options.get("iodepth", 1)) for job in jobs)
+        return Commits(figures["sync_ios", ""] / figures["elapsed", ""], clients, figures["elapsed", ""])
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         if workload.search:

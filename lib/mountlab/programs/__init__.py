@@ -14,16 +14,18 @@ from mountlab.programs.filebench import Filebench
 from mountlab.programs.fs_mark import FsMark
 from mountlab.programs.large_directory import LargeDirectory
 from mountlab.programs.pg_test_fsync import PgTestFsync
+from mountlab.programs.pgbench import Pgbench
 from mountlab.programs.reflink import Reflink
 from mountlab.programs.send import Send
 from mountlab.programs.snapshot import Snapshot
+from mountlab.programs.sqlite import Sqlite
 from mountlab.programs.tree import Tree
 from mountlab.programs.watched import Watched
 from mountlab.tools.base import Tool, Written
 
 _KNOWN: tuple[Tool, ...] = (
-    CommandTool(), Dd(), Filebench(), Fio(), FsMark(), LargeDirectory(), PgTestFsync(), Reflink(), Send(), Snapshot(),
-    Tree(), Watched(),
+    CommandTool(), Dd(), Filebench(), Fio(), FsMark(), LargeDirectory(), PgTestFsync(), Pgbench(), Reflink(), Send(),
+    Snapshot(), Sqlite(), Tree(), Watched(),
 )  # fmt: skip
 TOOLS = plugins.Registry(
     plugins.TOOLS,

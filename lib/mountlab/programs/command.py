@@ -14,9 +14,11 @@ from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Wor
 from mountlab.core.options import Option, unknown_key
 from mountlab.programs.printed import CLOCK, measure, read_figures, read_ok_status
 from mountlab.tools import wall_clock
-from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, checksum
+from mountlab.tools.base import CACHE, Command, Commits, Tool, ToolOutput, Written, checksum
 
 DIRECTORY, OUTPUT = "directory", "output"
+COMMIT_RATE = "commit_rate"
+"""A metric that a sweep may define, in 1/s: commits that the command acknowledges as durable."""
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([a-z][a-z0-9_]*)\}")
 """'{name}' stands for a value, '{{name}}' for '{name}' itself. Any other brace stays as it is."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -52,6 +54,12 @@ class CommandTool(Tool):
         ),
         "version": Option(kind="text", help="a command line that prints its version; none: a checksum of the program"),
         "ok_status": Option(kind="any", default=0, help="exit statuses that are no failure: 0, or '0 3'"),
+        "commit_clients": Option(
+            kind="int",
+            default=1,
+            help="how many clients can wait for a commit at the same time, where `metrics` has commit_rate: commits a "
+            "second that the program calls durable (caveat not-durable)",
+        ),
         "cache": CACHE,
     }
     any_option = True
@@ -134,6 +142,13 @@ class CommandTool(Tool):
             printed = output.stderr.strip() or output.stdout.strip()
             raise ToolError(f"the command failed with exit status {output.exit_status}", evidence=printed)
         return [measure(figure, output) for figure in read_figures(workload.options, "workload")]
+
+    def commits(self, workload: Workload, figures: Mapping[tuple[str, str], float]) -> Commits | None:
+        """The metric COMMIT_RATE of the sweep, over `elapsed` where the sweep has that too."""
+        if (COMMIT_RATE, "") not in figures:
+            return None
+        clients = int(workload.options["commit_clients"])
+        return Commits(figures[COMMIT_RATE, ""], clients, figures.get(("elapsed", "")))
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["space"])

@@ -11,7 +11,7 @@ from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Wor
 from mountlab.core.options import Option
 from mountlab.core.resolution import Step
 from mountlab.core.units import MIB
-from mountlab.tools.base import CACHE, Command, Tool, ToolOutput, Written, check_cache
+from mountlab.tools.base import CACHE, Command, Commits, Tool, ToolOutput, Written, check_cache
 
 FILE = "pg_test_fsync.out"
 FILE_BYTES = 16 * MIB
@@ -130,6 +130,17 @@ class PgTestFsync(Tool):
                 allowed=f"{_seconds(workload)} s",
             )
         return measurements(report)
+
+    def commits(self, workload: Workload, figures: Mapping[tuple[str, str], float]) -> Commits | None:
+        """Each fsync and fdatasync of one write or two: the other methods may need no flush of the device."""
+        rates = [
+            rate
+            for (metric, label), rate in figures.items()
+            if metric == "sync_rate"
+            and label.startswith(("one ", "two "))
+            and label.endswith((": fsync", ": fdatasync"))
+        ]
+        return Commits(sum(rates) / len(rates), 1, float(len(rates) * _seconds(workload))) if rates else None
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return FILE_BYTES

@@ -41,6 +41,7 @@ class Watched(CommandTool):
         "time": _COMMAND["time"],
         "version": _COMMAND["version"],
         "ok_status": _COMMAND["ok_status"],
+        "commit_clients": _COMMAND["commit_clients"],
         "cache": replace(CACHE, default="as_is", help="as_is: caches are left alone; cold: they are dropped, as root"),
     }
     any_option = False

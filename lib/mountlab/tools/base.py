@@ -75,6 +75,18 @@ class Manner:
     """Threads or processes at the same time."""
 
 
+@dataclass(frozen=True)
+class Commits:
+    """What a trial claims to have made durable: after a crash of the machine all of it would still be there."""
+
+    rate: float
+    """Acknowledged commits per second."""
+    clients: int
+    """How many can wait for a commit at the same time: one flush may acknowledge one of each."""
+    seconds: float | None = None
+    """For how long the rate held; None: for as long as the command ran."""
+
+
 ZEROS = Written("zeros", True)
 
 
@@ -191,6 +203,11 @@ class Tool(Protocol):
     @abstractmethod
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """Return the metrics that an answer is about when the sweep names none."""
+
+    def commits(self, workload: Workload, figures: Mapping[tuple[str, str], float]) -> Commits | None:
+        """Return what a trial claims to have made durable; None where the workload claims nothing. `figures`: metric
+        and label to the value that `parse` gave."""
+        return None
 
     neighbour_defaults: Mapping[str, Any] = {}
     """Option to its value in a sweep file for a neighbour that does not give it."""

@@ -129,10 +129,14 @@ class OperationsTool(Tool):
                     allowed=self._words(expected[name]),
                     evidence=output.stderr.strip(),
                 )
-        number, lines = int(workload.options[self.amount]), timed.values()
+        lines = timed.values()
         seconds, step_s = sum(line.seconds for line in lines), sum(line.step_s for line in lines)
         whole = Measurement(metric="elapsed", value=seconds, unit="s", step=step_s)
-        return [whole, *(row for name, line in timed.items() for row in _figures(name, line, number))]
+        return [whole, *(row for name, line in timed.items() for row in self.figures(name, line, workload))]
+
+    def figures(self, name: str, line: Timed, workload: Workload) -> Sequence[Measurement]:
+        """Return the figures of one operation."""
+        return rate_and_time("file_rate", name, int(workload.options[self.amount]), line)
 
     def _read_lines(self, text: str) -> dict[str, Timed]:
         lines: dict[str, Timed] = {}
@@ -168,9 +172,10 @@ def _split(options: Mapping[str, Scalar]) -> list[str]:
     return str(options["operations"]).replace(",", " ").split()
 
 
-def _figures(name: str, line: Timed, number: int) -> tuple[Measurement, Measurement]:
+def rate_and_time(metric: str, name: str, number: int, line: Timed) -> tuple[Measurement, Measurement]:
+    """Return how often a second an operation was done, and how long `number` of it took. `metric`: of the rate."""
     rate = number / line.seconds
     return (
-        Measurement(metric="file_rate", label=name, value=rate, unit="1/s", step=rate * line.step_s / line.seconds),
+        Measurement(metric=metric, label=name, value=rate, unit="1/s", step=rate * line.step_s / line.seconds),
         Measurement(metric="elapsed", label=name, value=line.seconds, unit="s", step=line.step_s),
     )
