@@ -265,6 +265,10 @@ RUN_FILES: Mapping[str, str] = {
     "why_slowest.parquet": "The slowest operations of each diagnostic trial, piece by piece.",
     "why_stacks.parquet": "Where the processors were, as stacks.",
     "why_sleeps.parquet": "Where threads slept while operations were under way, as stacks.",
+    "program.yml": "What each program does to its files, by its system calls: the figures of each workload and file "
+    "system. Only where they were recorded (`design.profile`). Derived, as are the next two.",
+    "program-fio.yml": "A sweep of fio that does about the same, to begin with and not validated.",
+    "program.json": "The same profiles with what the report draws.",
     "derived.json": "Checksums of the derived files, and of what they were made from.",
     "notebooks/": "The notebook that made the report, executed.",
     "report.html": "The report: one page that opens anywhere.",

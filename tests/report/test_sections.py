@@ -37,8 +37,7 @@ PARTS = (
     sections.versions, sections.parameters, sections.reproduce, sections.stopping,
     sections.not_checked, sections.explained, sections.responses, sections.distributions, sections.latencies,
     sections.inside_trials, sections.device_bytes, sections.memory, sections.bar_charts, sections.commands,
-    sections.downloads, sections.conditions, sections.states,
-    sections.watched,
+    sections.downloads, sections.conditions, sections.states, sections.program, sections.watched,
 )  # fmt: skip
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 RUN = synthetic_run()

@@ -142,6 +142,46 @@ def test_file_systems_that_last_keep_the_times_of_their_first_making(
     assert load_run(run).estimates.query("metric == 'mount_time'").equals(mount_time)
 
 
+# --- the profile of programs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_profile_is_recorded_once_for_each_cell_and_no_figure_changes(run: Path) -> None:
+    journal, before = (run / "trials.jsonl").read_bytes(), load_run(run)
+    with explain_plan(run, profile=True) as session:
+        assert [trial.trial_id for trial in session.plan.trials] == ["p0001", "p0002"]
+    assert explain(run, profile=True) == run
+    assert diagnostic(run) == ["p0001", "p0002"]
+    assert (run / "trials.jsonl").read_bytes().startswith(journal)
+    after = load_run(run)
+    pd.testing.assert_frame_equal(before.estimates, after.estimates, check_exact=True)
+    assert not after.why
+    assert [program.reason for program in after.programs] == ["no system call was recorded"] * 2
+    asked = read_sweep(run)
+    assert (asked.sweep.design.profile, asked.sweep.design.explain) == (True, 0)
+    assert load_sweep(run / "sweep.yml").sweep.design.profile
+    with pytest.raises(StoreError, match="profile of each cell already"):
+        explain(run, profile=True)
+
+
+@pytest.mark.slow
+def test_a_run_is_profiled_and_explained_in_any_order(run: Path) -> None:
+    explain(run, profile=True)
+    explain(run, blocks=2)
+    assert diagnostic(run) == ["p0001", "p0002", "x0001", "x0002", "x0003", "x0004"]
+    info = read_info(run)
+    assert (info.status, info.parameters["design"]["profile"]) == ("complete", True)
+    assert info.facts.surveyed.trace_events == ABLE.surveyed.trace_events
+    assert read_sweep(run).sweep.design == replace(BEGUN.sweep.design, explain=2, profile=True)
+
+
+def test_a_profile_has_no_number_of_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "none", "--profile", "-p", "explain=3"]) == 2
+    said = capsys.readouterr().err
+    assert "a profile is recorded once for each cell" in said
+    assert "--profile alone" in said
+
+
 # --- extensions -------------------------------------------------------------------------------------------------------
 
 
@@ -231,13 +271,14 @@ def test_a_box_that_cannot_be_traced_is_refused_and_the_run_stays_complete(run: 
     assert read_info(run).status == "complete"
 
 
-@every_row("entry", [{}, {"blocks": 2}, "two", {"blocks": 1}, {"blocks": 51}, {"events": [1]}])
+@every_row("entry", [{}, {"blocks": 2}, "two", {"blocks": 1}, {"blocks": 51}, {"events": [1]}, {"profile": "yes"}])
 def test_an_explanation_that_is_not_ours_is_refused(entry: Any) -> None:
     from mountlab.sweep.untrusted import check_explained
 
     good = {"at": "a", "finished_at": "b", "blocks": 2, "events": ["c:d"], "programs": {}}
     for blocks in (2, 50):
         check_explained({**good, "blocks": blocks}, "here")
+    check_explained({**good, "blocks": 0, "profile": True}, "here")
     if isinstance(entry, dict) and len(entry) == 1 and entry != {"blocks": 2}:
         entry = {**good, **entry}
     with pytest.raises(MountlabError, match="not a run of Mountlab's"):
@@ -268,7 +309,7 @@ def test_the_page_does_what_it_says(
     else:
         (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
         exec(block, {})  # our own page
-    assert len(diagnostic(run)) == 8 * 2
+    assert len([name for name in diagnostic(run) if name.startswith("x")]) == 8 * 2
 
 
 @pytest.mark.long

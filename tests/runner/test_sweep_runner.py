@@ -122,7 +122,7 @@ class ScriptedBox:
     def name(argv: Sequence[str]) -> str:
         """Scripts by what they do, commands by their words, without the mark of the run."""
         argv = argv[2:] if argv[0] == "env" else argv
-        if argv[:2] == ("sh", "-c") and argv[3].startswith(("t0", "x0")):
+        if argv[:2] == ("sh", "-c") and argv[3].startswith(("t0", "x0", "p0")):
             return "collect" if argv[4:] else "trial"
         if argv[:2] == ("sh", "-c") and argv[3] in ("timed.sh", "guard.sh") and "-c" not in argv[4:]:
             return argv[4] if argv[3] == "timed.sh" else "guard"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from mountlab.plots import Plot
 from mountlab.plots.history import Line, Spot, Stretch, plot_history
 from mountlab.plots.over_runs import Relative, plot_answer_over_runs, plot_over_runs
 from mountlab.plots.style import marks_of
+from mountlab.tracing.program import Profile
+from mountlab.tracing.program_figures import profile_of
 from mountlab.wording import verdicts
 from searched_run import MAIL, searched_run
 from simulated_why import simulated_why, sweep_of
@@ -251,6 +253,11 @@ def figures_of_no_run() -> DRAWN:
         "capacity, long": partial(_capacity, replace(LONG_WORKLOADS[0], search=MAIL.search), trials=60, spread=0.5),
         "layers": partial(_layers, ("ext4", "xfs", "btrfs", "tmpfs")),
         "layers, one": partial(_layers, ("xfs",)),
+        "operations": partial(plots.plot_operations, _profile(), LONG_WORKLOADS[0].label),
+        "sizes": partial(plots.plot_sizes, _profile(), LONG_WORKLOADS[0].label),
+        "offsets": partial(plots.plot_offsets, _profile(), LONG_WORKLOADS[0].label),
+        "syncs": partial(plots.plot_syncs, _profile(), LONG_WORKLOADS[0].label),
+        "concurrency": partial(plots.plot_concurrency, _profile(), LONG_WORKLOADS[0].label),
         "slowest": partial(plots.plot_slowest, _slow(), "sync", f"ext4 under {LONG_WORKLOADS[0].label}"),
         "flame": partial(plots.plot_flame, _stacks("ext4"), "ext4"),
         "flame of a difference": partial(
@@ -260,3 +267,20 @@ def figures_of_no_run() -> DRAWN:
         "simulated": partial(plots.plot_simulated, simulated, truth=1.0, finding="0 of 40 miss"),
         "smallest difference": partial(plots.plot_smallest_difference, curves, planned=planned, power=0.8),
     }
+
+
+@cache
+def _profile() -> Profile:
+    """A program with five files, each written in order, synced, and read at random."""
+    lines, kinds = [], ("write", "fdatasync", "pread64")
+    for file in range(5):
+        lines.append(f"{90 + file} {1000 + file}.000000 openat(AT_FDCWD<t>, <t/{file}>, O_RDWR|O_CREAT) = 3<t/{file}>")
+        for number in range(90):
+            at = f"{90 + file} {1000 + file}.{number * 9000 + 9000:06d}"
+            kind = kinds[2 if number >= 45 else int(number % 15 == 14)]
+            size = 512 << (number % (2 + 3 * file))
+            more = {"write": f', "", {size}) = {size}', "fdatasync": ") = 0"}.get(
+                kind, f', "", {size}, {number * 7919 % 45 * 4096}) = {size}'
+            )
+            lines.append(f"{at} {kind}(3<t/{file}>{more} <0.00{number % 10 + 1}000>")
+    return profile_of(lines)

@@ -15,6 +15,7 @@ from mountlab.analysis.estimates import percentile_frame
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use
+from mountlab.analysis.program import ProgramTrial
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.sweep_comparisons import latency_comparisons
 from mountlab.analysis.why_frames import Why
@@ -77,6 +78,7 @@ class SyntheticRun:
     censored: dict[str, frozenset[int]] = field(default_factory=dict)
     exclusions: Exclusions = field(default_factory=Exclusions)
     why: Why = field(default_factory=Why)
+    programs: Sequence[ProgramTrial] = ()
     path: Path = Path("results/synthetic")
 
     @property

@@ -50,7 +50,7 @@ def refusal(facts: Mapping[str, Any] | None = None, **more: Any) -> PlanError:
 
 def line(argv: tuple[str, ...]) -> str:
     """A command as one line; scripts are shortened to their name, and steps lack the mark of the run."""
-    if argv[0] == "env" and not argv[-1].startswith(("t0", "x0")):
+    if argv[0] == "env" and not argv[-1].startswith(("t0", "x0", "p0")):
         assert argv[1] == "MOUNTLAB_RUN=r1"
         argv = argv[2:]
     words = list(argv)
@@ -283,7 +283,7 @@ def test_needed_programs_are_those_of_the_tools_and_families_each_once() -> None
     ]
     every = {program.name for known in (*TOOLS.values(), *FAMILIES.values()) for program in known.programs}
     names = [program.name for program in all_programs()]
-    assert set(names) == {*OURS, *every, "losetup", "blkid", "wipefs", "cmp", "perf", "gzip", *STATES}
+    assert set(names) == {*OURS, *every, "losetup", "blkid", "wipefs", "cmp", "perf", "strace", "gzip", *STATES}
     assert len(names) == len(set(names))
 
 

@@ -13,6 +13,7 @@ from mountlab.analysis.estimates import estimate_frame, percentile_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.memory_use import Use
+from mountlab.analysis.program import ProgramTrial
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.samples import figure_steps
 from mountlab.analysis.sweep_comparisons import comparisons
@@ -57,6 +58,7 @@ class ExampleRun:
     setups: Sequence[Setup] = ()
     states: Sequence[StateRecord] = ()
     why: Why = field(default_factory=Why)
+    programs: Sequence[ProgramTrial] = ()
 
     @cached_property
     def _trials(self) -> list[Trial]:

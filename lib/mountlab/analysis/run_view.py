@@ -8,6 +8,7 @@ from typing import Protocol
 
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Filled, Use
+from mountlab.analysis.program import ProgramTrial
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core.errors import ParseError
@@ -143,6 +144,10 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     @property
     def why(self) -> Why:
         """What its diagnostic trials explain; empty where it has none."""
+
+    @property
+    def programs(self) -> Sequence[ProgramTrial]:
+        """What its programs do, by their recorded system calls; empty where none was recorded."""
 
     @property
     def latency_comparisons(self) -> Sequence[Comparison]:

@@ -29,7 +29,7 @@ done
 [ "$1" = rmdir ] && [ -d "$point" ] || exit 0
 rmdir "$point" 2>/dev/null && exit
 # Directories of trials are the tool's. What has another name may be a user's: it stays, and rmdir names the directory.
-for trial in "$point"/[tx][0-9]*; do
+for trial in "$point"/[txp][0-9]*; do
     if is_trial "${trial##*/}" && plain_directory "$trial" && remove_tree "$trial"; then
         echo "a tool left files in $trial, below the mount: removed"
     fi

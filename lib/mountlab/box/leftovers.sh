@@ -78,7 +78,7 @@ clean_processes() {
 # Whether path $2 lies where a run in root $1 mounts, or its tools may have: nothing else is unmounted.
 is_mounted_by_run() {
     rest=${2#"$1"/}
-    is_run "$1/${rest%%/*}" && case ${rest#*/} in mnt/?* | [tx][0-9]* | */[tx][0-9]*) ;; *) return 1 ;; esac
+    is_run "$1/${rest%%/*}" && case ${rest#*/} in mnt/?* | [txp][0-9]* | */[txp][0-9]*) ;; *) return 1 ;; esac
 }
 
 clean_mounts() {
@@ -221,8 +221,8 @@ clean_own() {
 # Cgroups of trials (contain.sh), by the run in their names: with what is in them, which may have emptied its environment.
 # Without a run id those of runs that have their directory in our roots, and those that are empty for more than a minute.
 clean_cgroups() {
-    find /sys/fs/cgroup -depth -type d -name "mountlab-${run:-*}.[tx][0-9]*" 2>/dev/null | while read -r group; do
-        its_run=${group##*/mountlab-} its_run=${its_run%.[tx][0-9]*} gone=0 note=
+    find /sys/fs/cgroup -depth -type d -name "mountlab-${run:-*}.[txp][0-9]*" 2>/dev/null | while read -r group; do
+        its_run=${group##*/mountlab-} its_run=${its_run%.[txp][0-9]*} gone=0 note=
         if [ -n "$run" ] || [ -d "$mount_root/$its_run" ] || [ -d "$output_root/$its_run" ]; then
             if [ "$mode" != list ] && empty_cgroup "$group"; then gone=1
             elif is_anothers "$group"; then

@@ -22,6 +22,11 @@ PROGRAMS = (
     Program(name="gzip", packages=everywhere("gzip"), version=("gzip", "--version")),
 )  # fmt: skip
 """What a diagnostic trial runs beside its tool."""
+PROFILING_PROGRAMS = (
+    Program(name="strace", packages=everywhere("strace"), version=("strace", "-V")),
+    PROGRAMS[-1],
+)
+"""What one that records system calls runs in its place (mountlab.sweep.profiled)."""
 ASK_TIMEOUT_S = 60.0
 _PERFMON = 38
 

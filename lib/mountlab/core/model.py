@@ -275,6 +275,8 @@ class Design:
     """Time between two readings of the box's counters while a tool runs; 0: none in between."""
     explain: int = 0
     """How many diagnostic blocks follow the counted ones: each cell is run again and traced, and never counted."""
+    profile: bool = False
+    """Whether each cell is run once more after these while its system calls are recorded, and never counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -571,7 +573,7 @@ class Trial:
     seed: int | None = None
     """What the tool drew its random offsets, sizes and data from; None: it was given no seed by Mountlab."""
     diagnostic: bool = False
-    """Whether it was run for its cause, while the kernel was traced: never counted, and so `warmup` as well. Its
+    """Whether it was run for its cause or its profile, while it was traced: never counted, and so `warmup` as well. Its
     `block` is one of its own series, from 1."""
     exhausted: bool = False
     """Whether it failed for a reason that may pass, in each of its attempts."""

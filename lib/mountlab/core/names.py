@@ -100,12 +100,14 @@ def metric_heading(metric: str, label: str = "") -> str:
 
 
 DIAGNOSTIC = "x"
-"""First letter of the ids of diagnostic trials, and of their mounts."""
+"""First letter of the ids of diagnostic trials that are traced for their cause, and of their mounts."""
+PROFILED = "p"
+"""First letter of the ids of those whose system calls are recorded, and of their mounts."""
 
 
 def is_diagnostic(trial_id: str) -> bool:
-    """Return whether a trial was run for its cause: then it is never counted."""
-    return trial_id.startswith(DIAGNOSTIC)
+    """Return whether a trial was run for its cause or its profile: then it is never counted."""
+    return trial_id.startswith((DIAGNOSTIC, PROFILED))
 
 
 def cell_id(filesystem: str, workload: str) -> str:

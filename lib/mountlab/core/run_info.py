@@ -42,6 +42,8 @@ class Explanation(Addition):
     """Number of diagnostic blocks that the run has with them."""
     events: Sequence[str]
     """The events of the kernel that are traced."""
+    profile: bool = False
+    """Whether the system calls of a trial of each cell are recorded, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +131,7 @@ class RunInfo:
             for entry in record.get(chain.EXTENSIONS, ())
         ]
         explanations = [
-            Explanation(**{name: entry[name] for name in Explanation.__dataclass_fields__})
+            Explanation(**{name: entry[name] for name in Explanation.__dataclass_fields__ if name in entry})
             for entry in record.get(chain.EXPLAINED, ())
         ]
         parameters = extensions[-1].parameters if extensions else first
@@ -139,8 +141,10 @@ class RunInfo:
                 programs |= addition.programs
             facts = {**facts, "programs": programs}
         if explanations:
-            parameters = with_explain(parameters, explanations[-1].blocks)
-            facts = {**facts, "trace_events": explanations[-1].events}
+            profiled = any(explanation.profile for explanation in explanations)
+            parameters = with_explain(parameters, explanations[-1].blocks, profile=profiled)
+            if explanations[-1].blocks:
+                facts = {**facts, "trace_events": explanations[-1].events}
         commit = record.get("git_commit")
         ended_after = (record.get(chain.ENDING) or {}).get("trials")
         return cls(
@@ -189,6 +193,7 @@ class RunInfo:
         ]
 
 
-def with_explain(parameters: Mapping[str, Any], blocks: int) -> dict[str, Any]:
-    """Return the parameters of a sweep with so many diagnostic blocks."""
-    return {**parameters, "design": {**(parameters.get("design") or {}), "explain": blocks}}
+def with_explain(parameters: Mapping[str, Any], blocks: int, *, profile: bool = False) -> dict[str, Any]:
+    """Return the parameters of a sweep with so many diagnostic blocks, and with `profile` if it is asked for here."""
+    added = {"explain": blocks, **({"profile": True} if profile else {})}
+    return {**parameters, "design": {**(parameters.get("design") or {}), **added}}

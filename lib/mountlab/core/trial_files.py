@@ -48,6 +48,9 @@ class TrialFiles(StrEnum):
     TRACE = "trace.data.gz"
     TRACE_SAID = "trace_said"
     UNTRACED = "untraced"
+    PROGRAM_CALLS = "program_calls.gz"
+    """The system calls of the tool, without names (program_calls.sh)."""
+    UNPROFILED = "unprofiled"
     # Written on the control machine.
     ARGV = "argv"
     COMMANDS = "commands.json"

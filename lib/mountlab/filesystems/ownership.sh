@@ -38,12 +38,12 @@ is_mount_point() {
 
 # --- whose a name is
 
-# t0001, or of a diagnostic trial x0001, the name of a trial; t0001.beside is of its neighbours (neighbour.sh), and
+# t0001, or of a diagnostic trial x0001 or p0001, the name of a trial; t0001.beside is of its neighbours (neighbour.sh), and
 # t0001.beside-b of those on client b.
 is_trial() {
     set -- "${1%%.beside-*}"
     set -- "${1%.beside}"
-    case ${1#[tx]} in "$1" | '' | *[!0-9]*) return 1 ;; esac
+    case ${1#[txp]} in "$1" | '' | *[!0-9]*) return 1 ;; esac
 }
 
 # Whether $1 is the directory of a run. Of one without `run NAME` its name tells, and what it holds.

@@ -191,11 +191,13 @@ def _check_preparation(files: Files) -> None:
 
 
 def _check_trace(files: Files) -> None:
-    """Raise EnvironmentFault for a diagnostic trial that perf never recorded, TransientError for a record that broke
-    off."""
+    """Raise EnvironmentFault for a diagnostic trial that perf or strace never recorded, TransientError for a record
+    that broke off."""
     if TrialFiles.UNTRACED in files:
         text = f"it was not traced: {_text(files, TrialFiles.UNTRACED)}"
         raise TransientError(text) if TrialFiles.STARTED in files else EnvironmentFault(text)
+    if TrialFiles.UNPROFILED in files:
+        raise EnvironmentFault(f"its system calls were not recorded: {_text(files, TrialFiles.UNPROFILED)}")
 
 
 def _check_neighbours(workload: Workload, files: Files) -> None:

@@ -24,6 +24,7 @@ from mountlab.plots.levels import kind_of
 from mountlab.plots.moved import Delivered, plot_bytes
 from mountlab.plots.order import plot_run_order
 from mountlab.plots.planning import plot_simulated, plot_smallest_difference
+from mountlab.plots.program import plot_concurrency, plot_offsets, plot_operations, plot_sizes, plot_syncs
 from mountlab.plots.ratios import plot_published, plot_ratios
 from mountlab.plots.response import plot_response
 from mountlab.plots.series import Course, plot_series
@@ -34,10 +35,10 @@ from mountlab.plots.trials import plot_trials
 
 __all__ = [
     "INSIDE", "LAYER_COLOURS", "PLACES", "STYLE", "ClientPoint", "Course", "Delivered", "InsideTrial", "LayerBar",
-    "Mark", "Plot", "ReportPlot", "SlowOperation", "colour_of", "groups_of", "kind_of", "log_number_ticks",
-    "log_ticks", "ordered", "plot_bars", "plot_bytes", "plot_capacity", "plot_clients", "plot_clustered",
-    "plot_conditions", "plot_distribution", "plot_flame", "plot_heat", "plot_inside", "plot_latencies",
-    "plot_layers", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios", "plot_response",
-    "plot_run_order", "plot_series", "plot_simulated", "plot_slowest", "plot_smallest_difference", "plot_trials",
-    "quiet", "tick_text",
+    "Mark", "Plot", "ReportPlot", "SlowOperation", "colour_of", "groups_of", "kind_of", "log_number_ticks", "log_ticks",
+    "ordered", "plot_bars", "plot_bytes", "plot_capacity", "plot_clients", "plot_clustered", "plot_concurrency",
+    "plot_conditions", "plot_distribution", "plot_flame", "plot_heat", "plot_inside", "plot_latencies", "plot_layers",
+    "plot_offsets", "plot_operations", "plot_percentiles", "plot_published", "plot_ratio_heat", "plot_ratios",
+    "plot_response", "plot_run_order", "plot_series", "plot_simulated", "plot_sizes", "plot_slowest",
+    "plot_smallest_difference", "plot_syncs", "plot_trials", "quiet", "tick_text",
 ]  # fmt: skip

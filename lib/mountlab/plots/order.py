@@ -100,8 +100,13 @@ def _draw_bands(axes: Axes, trials: Sequence[TrialPoint]) -> None:
 
 def _blocks(trials: Sequence[TrialPoint]) -> list[list[TrialPoint]]:
     """Return the trials of each block; diagnostic ones, which have numbers of their own, last."""
-    numbers = sorted({(trial.diagnostic, trial.block) for trial in trials})
-    return [[trial for trial in trials if (trial.diagnostic, trial.block) == number] for number in numbers]
+    keys = sorted({_block_key(trial) for trial in trials})
+    return [[trial for trial in trials if _block_key(trial) == key] for key in keys]
+
+
+def _block_key(trial: TrialPoint) -> tuple[bool, str, int]:
+    kind = trial.trial_id[:1] if trial.diagnostic else ""  # two series of diagnostic blocks
+    return trial.diagnostic, kind, trial.block
 
 
 def _draw_order(axes: Axes, trials: Sequence[TrialPoint], marks: Mapping[str, Mark], *, raster: bool) -> None:

@@ -41,7 +41,7 @@ from mountlab.publish.seal_again import seal_again
 from mountlab.publish.sieve import Sieve
 from mountlab.publish.staging import ARCHIVE, BUNDLE, staging
 from mountlab.report import execute
-from mountlab.results import records, store, tables, why, writer
+from mountlab.results import programs, records, store, tables, why, writer
 from mountlab.results.info import read_box
 from mountlab.results.journal import whole_lines
 from mountlab.results.paths import RESULTS, notebook_path
@@ -153,7 +153,7 @@ def _texts(run: Path) -> Iterator[str]:
 
 def _published_files(raw: Path) -> list[Path]:
     """Return the files of raw output that are published with identities replaced: traces are not."""
-    return [file for file in _files(raw) if file.name not in why.NAMES_A_MACHINE]
+    return [file for file in _files(raw) if file.name not in (*why.NAMES_A_MACHINE, programs.CALLS)]
 
 
 def _files(directory: Path) -> list[Path]:
@@ -234,6 +234,10 @@ def _copy_run(place: Path, run: Run, names: Pseudonyms | None) -> Path:
         for trial_id, explained in run.explained().items():
             replaced = names.value(json.loads(why.as_json(explained)))
             _put(copy / "raw" / names.text(trial_id) / why.EXPLAINED, json.dumps(replaced))
+        for trial in run.programs:
+            if trial.profile:
+                text = programs.profile_text(trial.profile)
+                _put(copy / "raw" / names.text(trial.trial_id) / programs.PROFILE, text)
     seal_again(copy)
     return copy
 

@@ -53,10 +53,13 @@ def read_info(path: Path) -> RunInfo:
     return replace(info, status=status, command=command)
 
 
-def with_diagnostic(resolved: Resolved, blocks: int) -> Resolved:
-    """Return a sweep with so many diagnostic blocks."""
-    design = replace(resolved.sweep.design, explain=blocks)
-    return Resolved(replace(resolved.sweep, design=design), with_explain(resolved.parameters, blocks))
+def with_diagnostic(resolved: Resolved, blocks: int, *, profile: bool = False) -> Resolved:
+    """Return a sweep with so many diagnostic blocks, and with `profile` if it is asked for here or was before."""
+    before = resolved.sweep.design
+    design = replace(before, explain=blocks, profile=before.profile or profile)
+    return Resolved(
+        replace(resolved.sweep, design=design), with_explain(resolved.parameters, blocks, profile=design.profile)
+    )
 
 
 def is_derived(path: Path) -> bool:
@@ -100,7 +103,7 @@ def read_sweep(path: Path) -> Resolved:
         sweep = continued(sweep, resolved.sweep, at=extension.at, only_new=extension.only_new)
     resolved = replace(resolved, sweep=sweep)
     for explanation in info.explanations:
-        resolved = with_diagnostic(resolved, explanation.blocks)
+        resolved = with_diagnostic(resolved, explanation.blocks, profile=explanation.profile)
     return resolved
 
 

@@ -20,6 +20,7 @@ from mountlab.analysis.exclusions import Figures
 from mountlab.analysis.frames import comparison_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Use, uses
+from mountlab.analysis.program import ProgramTrial, is_profiled
 from mountlab.analysis.run_view import TrialDetail, TrialRecord
 from mountlab.analysis.sweep_comparisons import comparisons, latency_comparisons
 from mountlab.analysis.time_limits import Censored, censored_blocks
@@ -40,7 +41,7 @@ from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import ineffective, outcome_text
 from mountlab.fio.series import Series
-from mountlab.results import derived
+from mountlab.results import derived, programs
 from mountlab.results import raw as raw_output
 from mountlab.results import why as why_files
 from mountlab.results.check_evidence import read_evidence
@@ -129,8 +130,19 @@ class Run(Shown):
         raw = self.path / "raw"
         return {trial.trial_id: why_files.explained_of(raw, trial, self.measurements) for trial in self._traced}
 
+    @cached_property
+    def programs(self) -> Sequence[ProgramTrial]:
+        """What its programs do, by their recorded system calls (`design.profile`); empty where none was recorded."""
+        kept = None if self.from_raw else programs.read_kept(self.path, self.truth)
+        return programs.read_programs(self.path, self._diagnostic) if kept is None else kept
+
     @property
     def _traced(self) -> list[Trial]:
+        """The diagnostic trials in which the kernel was traced."""
+        return [trial for trial in self._diagnostic if not is_profiled(trial)]
+
+    @property
+    def _diagnostic(self) -> list[Trial]:
         """The diagnostic trials."""
         records = self.trials[self.trials["diagnostic"].astype(bool)].drop(columns="seq").to_dict("records")
         return [Trial(**{str(name): value for name, value in row.items()}) for row in records]

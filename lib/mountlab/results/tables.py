@@ -18,7 +18,7 @@ from mountlab.core.frames import pd
 from mountlab.core.model import Trial
 from mountlab.core.places import SHIPPED
 from mountlab.core.text import plain_cell, visible
-from mountlab.results import derived, records
+from mountlab.results import derived, programs, records
 from mountlab.results.info import say_plugins
 from mountlab.results.journal import FILE as JOURNAL
 from mountlab.results.lock import alone
@@ -80,7 +80,7 @@ def with_factors_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 def write_derived(run: Run) -> None:
     """Write records.parquet, measurements.parquet, estimates.csv, comparisons.csv, latency_comparisons.csv and
     caveats.csv of a run; of one with states or neighbours condition_changes.csv; of one with diagnostic trials their
-    frames; and last the checksums of all of these."""
+    frames, of one with recorded system calls the files of their profiles; and last the checksums of all of these."""
     truth = run.truth if truth_of(run.path) == run.truth else {}  # else a trial has ended meanwhile, or the run
     figures = stamped(with_factors_as_text(run.measurements), Stamp(truth, run.answer_metrics))
     changes = [CHANGES] if shifts_of(run.sweep) else []
@@ -91,6 +91,7 @@ def write_derived(run: Run) -> None:
         MEASUREMENTS: figures,
         **csv_files,
         **derived_files(run.why),
+        **programs.derived_files(run),
     }
     derived.write(run.path, truth, files)
 

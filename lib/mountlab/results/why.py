@@ -17,6 +17,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
+from mountlab.analysis.program import is_profiled
 from mountlab.analysis.why_frames import COLUMNS, Why, frame_of
 from mountlab.core.compressed import unpacked
 from mountlab.core.disk import read_plain
@@ -95,7 +96,7 @@ def read_why(run: Path, trials: Iterable[Trial], measurements: pd.DataFrame) -> 
     """Return the frames of the diagnostic trials, from their traces. `measurements`: what the tools say."""
     rows: dict[str, list[tuple[object, ...]]] = {name: [] for name in COLUMNS}
     for trial in trials:
-        if trial.diagnostic:
+        if trial.diagnostic and not is_profiled(trial):
             explanation = explained_of(run / "raw", trial, measurements)
             about = (trial.trial_id, trial.block, trial.cell, trial.filesystem, trial.workload)
             for name, (part, _) in _PARTS.items():

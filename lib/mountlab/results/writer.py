@@ -261,8 +261,8 @@ def _new_programs(record: Mapping[str, object], facts: BoxFacts) -> dict[str, ob
 
 
 def explain_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
-    """Write into run.json how many diagnostic blocks a finished run is to have: from here on it is unfinished, and
-    `resume` measures them. Only the process that holds the run may do it."""
+    """Write into run.json how many diagnostic blocks a finished run is to have, and whether it is profiled: from here
+    on it is unfinished, and `resume` measures them. Only the process that holds the run may do it."""
     record = read_record(path)
     entry = {
         "at": _now(),
@@ -270,6 +270,7 @@ def explain_run(path: Path, resolved: Resolved, facts: BoxFacts) -> None:
         "mountlab_version": metadata.version("mountlab"),
         "blocks": resolved.sweep.design.explain,
         "events": list(facts.surveyed.trace_events),
+        "profile": resolved.sweep.design.profile,
         "programs": _new_programs(record, facts),
         "journal": record.get(chain.ENDING, {}),
     }

@@ -22,7 +22,7 @@ NAME = "by-hand"
 QUESTION = "What do trials by hand show?"
 IMAGE = "1GiB"
 """The loop image of a file system for which no device is named."""
-NOT_BY_HAND = ("repeats", "until", "warmup", "fresh_filesystem", "explain")
+NOT_BY_HAND = ("repeats", "until", "warmup", "fresh_filesystem", "explain", "profile")
 """Keys of a design that plan the order of trials: by hand a person chooses it."""
 _BACKINGS = {"image", "device", "zram", "pmbd"}
 _ANY_FILESYSTEM, _ANY_WORKLOAD = {"any": {"type": "dir"}}, {"any": {"tool": "dd", "direction": "write", "count": 1}}

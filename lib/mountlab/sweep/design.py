@@ -26,6 +26,8 @@ class MountGroup:
     """Number of the stage: 0 for the blocks that the run was begun with, 1 for its first extension."""
     diagnostic: bool = False
     """Whether it belongs to a diagnostic block."""
+    profiled: bool = False
+    """Whether that is the one in which system calls are recorded."""
 
     @property
     def state(self) -> str:
@@ -61,6 +63,20 @@ def diagnostic_mount_groups(sweep: Sweep, seed: int) -> tuple[MountGroup, ...]:
         for rng in [random.Random(derived(seed, "explain", *([number] if number else [])))]  # noqa: S311  # no secret
         for block in range(1, sweep.design.explain + 1)
         for group in _block(replace(stage, cells=stage.added_cells), block, rng)
+    )
+
+
+def profiled_mount_groups(sweep: Sweep, seed: int) -> tuple[MountGroup, ...]:
+    """Return the order of the block in which system calls are recorded, which follows all others; () where none is
+    asked for. It is drawn by itself. Cells of an extension have one of their own."""
+    return tuple(
+        replace(group, stage=number, warmup=True, diagnostic=True, profiled=True)
+        for number, stage in enumerate(sweep.stages if sweep.design.profile else ())
+        for group in _block(
+            replace(stage, cells=stage.added_cells),
+            1,
+            random.Random(derived(seed, "profile", *([number] if number else []))),  # noqa: S311  # no secret
+        )
     )
 
 

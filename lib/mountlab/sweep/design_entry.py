@@ -59,6 +59,9 @@ class DesignFile(File):
     """Diagnostic blocks after all others: each cell is run again while the kernel is traced, for the section Why of the
     report. `true` means 5, a number from 2 to 50 so many, `false` and 0 none. These trials are never counted, and the
     order of the others is the same without them. What it takes on the box: docs/why.md."""
+    profile: bool = False
+    """Whether each cell is run once more, after all others and never counted, while strace records its system calls:
+    for the section about what the program does, of any tool. What it takes on the box: docs/why.md."""
     strict: bool = False
     """Makes warnings errors: foreseen, the plan is refused (exit code 2); found, the run ends with exit code 1."""
 

@@ -14,7 +14,7 @@ from mountlab.sweep.sweep_file import Resolved, resolve
 _MAY_GROW = ("filesystems", "workloads", "excluded", "promised")
 _OF_THE_RUN = ("name", "box", "boxes", "design", "left_out", "extended", "imported")
 """Parts of a sweep that are compared by themselves, or that the run keeps."""
-_MAY_DIFFER = ("repeats", "seed", "explain")
+_MAY_DIFFER = ("repeats", "seed", "explain", "profile")
 """Keys of the design that may differ: blocks are added, and the run keeps its seed and its diagnostic blocks."""
 _NOTHING = "nothing"
 
@@ -35,6 +35,8 @@ def extended(before: Resolved, requested: Resolved, *, at: str, only_new: bool, 
     design = {**(requested.parameters.get("design") or {}), "repeats": blocks}
     if before.sweep.design.explain:
         design["explain"] = before.sweep.design.explain
+    if before.sweep.design.profile:
+        design["profile"] = True
     names: Raw = {key: before.parameters[key] for key in ("name", "box") if key in before.parameters}
     resolved = resolve({**requested.parameters, **names, "design": design}, where=where, kept=True)
     return Resolved(continued(before.sweep, resolved.sweep, at=at, only_new=only_new), resolved.parameters)

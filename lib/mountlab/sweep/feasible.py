@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mountlab.box.helper import not_permitted
+from mountlab.box.tracing import PROFILING_PROGRAMS
 from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.checks import refuse_foreseen
 from mountlab.core.box_facts import BoxFacts
@@ -19,7 +20,7 @@ from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.programs import TOOLS
-from mountlab.sweep import traced
+from mountlab.sweep import profiled, traced
 from mountlab.sweep.beside import filesystems_beside, neighbours_of, place_of, programs_on
 from mountlab.sweep.clients import check_clients, refusal
 from mountlab.sweep.planned_state import kept_bytes, made_states, makes_states, purged_devices
@@ -40,7 +41,7 @@ def all_programs(sweep: Sweep | None = None) -> tuple[Program, ...]:
     `box check` ask for, of clients too. Those of plug-ins only where the sweep names them, or where there is none."""
     tools, families = (TOOLS, FAMILIES) if sweep is None else (TOOLS.own, FAMILIES.own)
     programs = [*TRIAL_PROGRAMS, *(program for tool in tools.values() for program in tool.programs)]
-    programs += TRACING_PROGRAMS
+    programs += (*TRACING_PROGRAMS, *PROFILING_PROGRAMS)
     programs += [program for family in families.values() for program in family.programs]
     programs += [LOSETUP, *GUARD_PROGRAMS, *kept.ALL_PROGRAMS]
     named = [*needed_programs(sweep), *(p for c in sweep.clients for p in programs_on(sweep, c))] if sweep else []
@@ -52,6 +53,7 @@ def needed_programs(sweep: Sweep) -> tuple[Program, ...]:
     programs = [*TRIAL_PROGRAMS, *programs_on(sweep)]
     programs += [p for fs in sweep.filesystems for p in FAMILIES[fs.type].needed_programs(fs)]
     programs += TRACING_PROGRAMS if sweep.design.explain else ()
+    programs += PROFILING_PROGRAMS if sweep.design.profile else ()
     programs += [p for fs in sweep.filesystems for p in kept.programs(fs, _states_of(fs, sweep))]
     return tuple({program.name: program for program in programs}.values())
 
@@ -83,6 +85,7 @@ def check_feasible(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
         _check_kernel(fs, facts, f"filesystems.{fs.name}")
     _check_programs(available, box, facts)
     traced.check_traceable(sweep, box, facts)
+    profiled.check_profiled(sweep)
     _check_sources(available, facts)
     _check_owners(available, box, facts)
     _check_scratch(available, box)

@@ -70,7 +70,9 @@ class PlannedTrial:
     skip_reason: str = ""
     """Why it is not run: its file system cannot be mounted on this box, or cannot take such a workload."""
     diagnostic: bool = False
-    """Whether the kernel is traced meanwhile: for the cause of a figure, and never counted."""
+    """Whether it is traced: for the cause of a figure or the profile of the program, and never counted."""
+    profiled: bool = False
+    """Whether strace records its system calls, in the place of the trace of the kernel."""
     redrawn: Callable[[int], PlannedTrial] | None = field(default=None, compare=False, repr=False)
     """The same trial as the given round of its precondition, with a seed of its own; None where it has none."""
     at_rate: Callable[[float], PlannedTrial] | None = field(default=None, compare=False, repr=False)
@@ -79,7 +81,9 @@ class PlannedTrial:
     @property
     def argv(self) -> tuple[str, ...]:
         """The command for the box. Made when it is asked for: the script is the longest part of a large plan."""
-        script = SharedScript(f"{self.head}\n", _trial_script(traced=self.diagnostic, beside=bool(self.beside)))
+        script = SharedScript(
+            f"{self.head}\n", _trial_script(traced=self.diagnostic and not self.profiled, beside=bool(self.beside))
+        )
         return ("env", f"MOUNTLAB_RUN={self.run_id}", "sh", "-c", script, self.trial_id)
 
     @property

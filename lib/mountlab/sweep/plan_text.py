@@ -165,7 +165,8 @@ def _diagnostic(plan: Plan) -> list[PlannedTrial]:
 
 
 def _diagnostic_text(trials: int, plan: Plan) -> str:
-    blocks = numbers.counted(plan.sweep.design.explain, "block")
+    design = plan.sweep.design
+    blocks = numbers.counted(design.explain + design.profile, "block")
     took = rough_duration(float(round(plan.diagnostic_s)))
     return f"{numbers.counted(trials, 'trial')} in {blocks} after all others, traced and never counted: about {took}"
 
@@ -200,8 +201,8 @@ def _sweep_lines(sweep: Sweep, files: Mapping[str, Box]) -> Iterator[str]:
     yield from _labelled("design", thinned(sweep))
     most = f"{atmost}{cells * (design.repeats + design.warmup)}"
     yield f"trials       {most}: {cells} cells x {blocks} blocks, and {cells * design.warmup} warm-up trials"
-    if design.explain:
-        yield f"diagnostic   {cells * design.explain}: {cells} cells x {design.explain} blocks, never counted"
+    if blocks_traced := design.explain + design.profile:
+        yield f"diagnostic   {cells * blocks_traced}: {cells} cells x {blocks_traced} blocks, never counted"
     yield from _labelled("blocks", ending_texts(sweep))
     yield from _labelled("data", data_lines(sweep.workloads))
     yield from _labelled("neighbours", neighbour_texts(sweep))

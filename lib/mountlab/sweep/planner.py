@@ -10,7 +10,7 @@ from mountlab.checks import stays_in_memory
 from mountlab.checks.asked import cache_state
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Box, Cell, Filesystem, Lease, Neighbour, Place, Program, Step, StepRole, Sweep, Workload
-from mountlab.core.names import DIAGNOSTIC
+from mountlab.core.names import DIAGNOSTIC, PROFILED
 from mountlab.core.seeds import derived
 from mountlab.core.state import NEW, State
 from mountlab.filesystems import FAMILIES, guarded_steps
@@ -31,10 +31,11 @@ from mountlab.sweep.beside import (
     planned_neighbour,
 )
 from mountlab.sweep.clients import PlannedClient, check_sockets, client_mounts, endpoints, planned_client, refusal
-from mountlab.sweep.design import MountGroup, diagnostic_mount_groups, mount_groups
+from mountlab.sweep.design import MountGroup, diagnostic_mount_groups, mount_groups, profiled_mount_groups
 from mountlab.sweep.feasible import check_feasible
 from mountlab.sweep.plan import Plan, PlannedMount, PlannedMountGroup, PlannedTrial
 from mountlab.sweep.planned_state import PlannedState, first_origin, made_states, mount_s, planned_state, state_id
+from mountlab.sweep.profiled import PROFILING_S, profiled
 from mountlab.sweep.run_directories import marked, open_run_step
 from mountlab.sweep.traced import TRACING_S, kernel_symbols_step, traced_head
 from mountlab.sweep.trial_head import TrialHead
@@ -61,7 +62,8 @@ def make_plan(sweep: Sweep, box: Box, facts: BoxFacts, *, run_id: str, seed: int
         for number, stage in enumerate(sweep.stages if sweep.design.fresh_filesystem == "never" else ())
         for fs in stage.sweep.filesystems
     }
-    groups = (*_planned_groups(planner, order, lasting), *_planned_groups(planner, diagnostic, lasting))
+    orders = (order, diagnostic, profiled_mount_groups(sweep, seed))
+    groups = tuple(group for part in orders for group in _planned_groups(planner, part, lasting))
     client_endpoints = tuple(endpoint for group in groups for trial in group.trials for endpoint in trial.endpoints)
     check_sockets(client_endpoints, planner.clients)
     controls = tuple(control for fs in sweep.filesystems for control in planner.controls(fs))
@@ -73,17 +75,28 @@ def _planned_groups(
 ) -> Iterator[PlannedMountGroup]:
     number = 0
     for index, group in enumerate(order, start=1):
-        name = f"{DIAGNOSTIC if group.diagnostic else 'm'}{index:03d}-{group.filesystem.name}"
+        name = f"{_letter(group, 'm')}{index:03d}-{group.filesystem.name}"
         beside = filesystems_beside(planner.sweep, group.filesystem, (cell.workload for cell in group.cells))
         fresh = (
             None
             if lasting
-            else planner.mount(name, group.filesystem, group.state, diagnostic=group.diagnostic, beside=beside)
+            else planner.mount(
+                name,
+                group.filesystem,
+                group.state,
+                diagnostic=group.diagnostic and not group.profiled,
+                beside=beside,
+            )
         )
         mount = fresh or lasting[group.stage, group.filesystem.name]
         trials = tuple(planner.trial(number + i, group, cell, mount) for i, cell in enumerate(group.cells, start=1))
         number += len(trials)
         yield PlannedMountGroup(mount=fresh, trials=trials)
+
+
+def _letter(group: MountGroup, otherwise: str) -> str:
+    """Return the first letter of the ids of trials, or of mounts."""
+    return PROFILED if group.profiled else DIAGNOSTIC if group.diagnostic else otherwise
 
 
 @dataclass(frozen=True)
@@ -245,7 +258,7 @@ class Planner:
     ) -> PlannedTrial:
         """Plan a trial, or a round of its precondition, which differs in its seed. `rate`: the arrival rate of a trial
         of a search, in requests per second; 0: the first rate of the search."""
-        trial_id = f"{DIAGNOSTIC if group.diagnostic else 't'}{number:04d}"
+        trial_id = f"{_letter(group, 't')}{number:04d}"
         output = f"{self.lease.output_dir}/{trial_id}"
         tool, fs, design = TOOLS[cell.workload.tool], mount.filesystem, self.sweep.design
         in_place = FAMILIES[fs.type].in_place
@@ -264,6 +277,9 @@ class Planner:
         limit_s = 2 * command.timeout_s + 60
         ready = _ready(command, cache, in_memory=in_memory)
         beside = tuple(self._beside(cell.workload, mount, output, seed))
+        is_diagnostic = group.diagnostic and not precondition
+        traced, profiles = is_diagnostic and not group.profiled, is_diagnostic and group.profiled
+        measured = replace(command, argv=profiled(command.argv, output, directory)) if profiles else command
         head = TrialHead(
             sweep=self.sweep,
             facts=self.facts,
@@ -271,13 +287,12 @@ class Planner:
             place=mount.place,
             workload=workload,
             programs=programs,
-            command=command,
+            command=measured,
             ready=ready,
             directory=f"{output}.files" if in_place else directory,
             output=output,
             beside=beside,
         ).text()
-        traced = group.diagnostic and not precondition
         expected_s = tool.expected_s(cell.workload) * (1 + min(WINDOW, cell.workload.precondition))
         return PlannedTrial(
             trial_id=trial_id,
@@ -289,13 +304,14 @@ class Planner:
             run_id=self.run_id,
             head=f"{head}\n{traced_head(cell.workload, command.timeout_s, self.facts)}" if traced else head,
             timeout_s=limit_s,
-            expected_s=expected_s + (TRACING_S if traced else 0.0),
+            expected_s=expected_s + TRACING_S * traced + PROFILING_S * profiles,
             ready=ready,
             endpoints=client_endpoints,
             beside=beside,
             away=tuple(self._away(cell.workload, mount, trial_id, seed, limit_s)),
             skip_reason=mount.skip_reason or self._refusal(fs, cell.workload),
-            diagnostic=traced,
+            diagnostic=is_diagnostic,
+            profiled=profiles,
             redrawn=partial(self.trial, number, group, cell, mount) if cell.workload.precondition else None,
             at_rate=partial(self.trial, number, group, cell, mount, 0) if cell.workload.search else None,
         )
@@ -349,7 +365,8 @@ class Planner:
             names = ("cell", cell.id)
         elif precondition:
             names = ("round", precondition)
-        return derived(self.seed, "explain" if group.diagnostic else "block", group.block, *names)
+        kind = "profile" if group.profiled else "explain" if group.diagnostic else "block"
+        return derived(self.seed, kind, group.block, *names)
 
 
 def _as_installed(command: Command, programs: tuple[Program, ...], facts: BoxFacts) -> Command:

@@ -281,7 +281,7 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
     check_choices([file.baseline] if file.baseline else [], file.filesystems, f"{where}: baseline", "file system")
     design = _with_search_blocks(file.design, workloads, read_design(file.design, file.baseline, where), where)
     check_restored(turns, design, f"{where}: design.fresh_filesystem")
-    blocks = design.repeats + design.warmup + design.explain
+    blocks = design.repeats + design.warmup + design.explain + design.profile
     absent = absent_cells(filesystems, workloads, turns)
     _check_trials(len(filesystems) * len(workloads) - len(absent), blocks, where)
     sweep = Sweep(
@@ -320,7 +320,9 @@ def _sweep(file: SweepFile, where: str) -> Sweep:
 
 def _with_search_blocks(file: DesignFile, workloads: tuple[Workload, ...], design: Design, where: str) -> Design:
     """Return the design of a sweep. A sweep of searches has as many blocks as one search may have trials."""
-    keys = {key: getattr(file, key) for key in ("repeats", "until", "explain") if key in file.model_fields_set}
+    keys = {
+        key: getattr(file, key) for key in ("repeats", "until", "explain", "profile") if key in file.model_fields_set
+    }
     blocks = check_searches(workloads, {key: value for key, value in keys.items() if value}, where)
     return replace(design, repeats=blocks) if blocks else design
 

@@ -50,7 +50,10 @@ def check_explained(entry: object, where: str) -> None:
     """Raise StoreError for an explanation whose values are of other types than ours."""
     types: Mapping[str, type] = {"at": str, "finished_at": str, "blocks": int, "events": list, "programs": dict}
     explanation = _check_entry(entry, types, where)
-    bad_key = "blocks" if not 1 < explanation["blocks"] <= MOST_DIAGNOSTIC else ""
+    profile, blocks = explanation.get("profile", False), explanation["blocks"]
+    bad_key = "" if isinstance(profile, bool) else "profile"
+    if not (1 < blocks <= MOST_DIAGNOSTIC or (profile is True and blocks == 0)):
+        bad_key = "blocks"
     if not bad_key and not all(isinstance(event, str) for event in explanation["events"]):
         bad_key = "events"
     if bad_key:

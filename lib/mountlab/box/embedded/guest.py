@@ -27,6 +27,7 @@ from mountlab.box.embedded import here
 from mountlab.box.embedded.child import Watch, private_directory, resource, stop
 from mountlab.box.embedded.keys import make_keys
 from mountlab.box.readiness import Ask
+from mountlab.box.tracing import PROFILING_PROGRAMS
 from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program, everywhere
@@ -93,7 +94,7 @@ def packages() -> tuple[str, ...]:
     """Debian packages of the guest: the base, and what tracing and each tool and file system of our own want."""
     programs = [program for tool in TOOLS.own.values() for program in tool.programs]
     programs += [program for family in FAMILIES.own.values() for program in family.programs]
-    programs += TRACING_PROGRAMS
+    programs += (*TRACING_PROGRAMS, *PROFILING_PROGRAMS)
     return tuple(sorted({*BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
 
 

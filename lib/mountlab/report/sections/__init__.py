@@ -28,6 +28,7 @@ from mountlab.report.sections.figures import (
 from mountlab.report.sections.first import headline, means, not_checked
 from mountlab.report.sections.memory import memory
 from mountlab.report.sections.neighbours import neighbours
+from mountlab.report.sections.program import program
 from mountlab.report.sections.promises import promised
 from mountlab.report.sections.published import published
 from mountlab.report.sections.states import states
@@ -43,7 +44,7 @@ __all__ = [
     "answer", "bar_charts", "box", "capacity", "caveats", "cell_by_cell", "clients", "commands", "conditions",
     "device_bytes", "differences", "distributions", "downloads", "every_trial", "explained", "facts", "headline",
     "inside_one", "inside_trials", "latencies", "left_out", "means", "memory", "neighbours", "not_checked",
-    "not_compared", "options", "overview", "parameters", "plots_of_plugins", "promised", "published", "question",
-    "reproduce", "responses", "run_order", "states", "stopping", "tables", "trials", "verdicts", "versions",
+    "not_compared", "options", "overview", "parameters", "plots_of_plugins", "program", "promised", "published",
+    "question", "reproduce", "responses", "run_order", "states", "stopping", "tables", "trials", "verdicts", "versions",
     "watched", "which", "why", "why_asleep", "why_processors", "why_slowest",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_plots
 from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
 from mountlab.report.sections.clients import client_plots
+from mountlab.report.sections.program import program_plots
 from mountlab.report.sections.shared import answer_metrics, names_of, orders, within
 from mountlab.report.sections.tables import latency_ratios
 from mountlab.report.sections.why import layer_plots
@@ -389,7 +390,8 @@ _OWN: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {
     "clients": client_plots, "trials": trial_plots, "run-order": run_order_plots,
     "distributions": distribution_plots, "latencies": latency_plots, "inside": inside_plots, "courses": series_plots,
     "bytes": byte_plots,
-    "bars": bar_plots, "layers": layer_plots, "slowest": slowest_plots, "flames": flame_plots, "sleeps": sleep_plots,
+    "bars": bar_plots, "program": program_plots, "layers": layer_plots,
+    "slowest": slowest_plots, "flames": flame_plots, "sleeps": sleep_plots,
 }  # fmt: skip
 PLOTS = plugins.Registry(
     plugins.PLOTS, {name: ReportPlot(name, draw) for name, draw in _OWN.items()}, ReportPlot, key="name"

@@ -40,6 +40,9 @@ _PUBLISHED = (
     "agreement",
 )  # fmt: skip
 _SHARE = ("filesystem", "workload", "metric", "client", "n", "mean", "ratio", "low", "high", "straggles")
+_OPERATION = (
+    "filesystem", "workload", "trial_id", "place", "operation", "calls", "failed", "bytes", "seconds",
+)  # fmt: skip
 _PROMISE = ("filesystem", "workload", "metric", "promised", "burst", "mean", "low", "high", "state", "why")
 _USE = ("filesystem", "workload", "n", "files", "before", "full", "after", "taken", "least", "most", "kept")
 _BESIDE = (
@@ -139,6 +142,17 @@ def overview(run: Either) -> pd.DataFrame:
 def explained(run: RunView) -> pd.DataFrame:
     """The parts of the latencies of diagnostic trials, in seconds."""
     return causes.split_frame(causes.splits(run.why, run.sweep))
+
+
+def programs(run: RunView) -> pd.DataFrame:
+    """Every kind of operation of each trial whose system calls were recorded."""
+    rows = [
+        {"filesystem": trial.filesystem, "workload": trial.workload_label, "trial_id": trial.trial_id, **vars(row)}
+        for trial in run.programs
+        if trial.profile
+        for row in trial.profile.operations
+    ]
+    return pd.DataFrame(rows, columns=_OPERATION)
 
 
 def published(run: RunView) -> pd.DataFrame:
