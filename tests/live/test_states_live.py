@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -23,12 +24,14 @@ from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
 from repetition import others_long
+from rows import every_row
 from sweeps import as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_root, pytest.mark.requires_program("mkfs.ext4")]
 
 WRITE = {"tool": "dd", "direction": "write", "bs": "1MiB", "count": 2}
-FULL = {"fill": "50%", "profile": "mail"}
+FILLED = {"fill": "20%", "profile": "mail"}
+"""More would be read and written with each mount, and show the same."""
 MKFS = {
     "ext4": ("mke2fs", "-q", "-F", "-t", "ext4"),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
@@ -75,9 +78,10 @@ def made(tmp_path: Path) -> Iterator[Disks]:
         yield Disks(tmp_path, undo)
 
 
-def keep(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def keep(*words: str | Path, path: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:
     argv = script_argv("keep_state.sh", *map(str, words))
-    return subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    environment = {**os.environ, "PATH": path}
+    return subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment)
 
 
 def contents(place: Path) -> dict[str, bytes]:
@@ -110,6 +114,19 @@ def test_the_blocks_in_use_hold_the_whole_file_system(kind: str, made: Disks, tm
     command(*CHECKED[kind], device)
     command("mount", "-o", "ro", device, str(place))  # `made` undoes it
     assert contents(place) == before
+
+
+@every_row("openssl", ["", "exit 1", f"echo {'5a' * 32}"], ids=["as it is here", "broken", "another sum"])
+def test_the_checksum_does_not_depend_on_openssl(openssl: str, tmp_path: Path) -> None:
+    device, used, shim = tmp_path / "device", tmp_path / "used", tmp_path / "openssl"
+    data = os.urandom(3 * MIB)
+    device.write_bytes(data)
+    used.write_text("0 1\n2 1\n")
+    shim.write_text(f"#!/bin/sh\n{openssl}\n")
+    shim.chmod(0o755 if openssl else 0o644)
+    expected = hashlib.sha256(data[:MIB] + data[2 * MIB :]).hexdigest()
+    done = keep("check", device, used, expected, path=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{expected}\n", "")
 
 
 @pytest.mark.long
@@ -153,13 +170,13 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_trial_begins_from_the_bytes_that_were_kept(box: None, written: str, results_dir: Path) -> None:
     """Images of which every block is written before, and sparse ones."""
     filesystems = {
-        kind: {"type": kind, "image": size, "preallocate": kind in written.split(), "state": ["fresh", "full"]}
+        kind: {"type": kind, "image": size, "preallocate": kind in written.split(), "state": ["fresh", "filled"]}
         for kind, size in {"ext4": "64MiB", "xfs": "300MiB", "btrfs": "256MiB"}.items()
     }
-    run = measure(results_dir, filesystems, {"full": FULL}, repeats=2, fresh_filesystem="cell")
+    run = measure(results_dir, filesystems, {"filled": FILLED}, repeats=2, fresh_filesystem="cell")
     assert list(run.trials["status"].unique()) == ["ok"], list(run.trials["reason"])
     of_kind = {(state.making, state.identity) for state in states_of(run).values()}
-    assert sorted(making for making, _ in of_kind) == ["s-btrfs-full", "s-ext4-full", "s-xfs-full"]
+    assert sorted(making for making, _ in of_kind) == ["s-btrfs-filled", "s-ext4-filled", "s-xfs-filled"]
     assert len(states_of(run)) == 6, "two blocks of each, and none of a fresh one"
     assert nothing_is_left()
 
@@ -175,12 +192,12 @@ def test_snapshots_are_kept_in_a_state(box: None, results_dir: Path) -> None:
 
 def test_a_state_that_is_not_reached_fails_its_trials_and_no_others(box: None, results_dir: Path) -> None:
     """media needs larger files than there is room for."""
-    states = {"full": FULL, "videos": {"fill": "50%", "profile": "media"}}
-    filesystems = {"ext4": {"type": "ext4", "image": "64MiB", "state": ["fresh", "full", "videos"]}}
+    states = {"filled": FILLED, "videos": {"fill": "50%", "profile": "media"}}
+    filesystems = {"ext4": {"type": "ext4", "image": "64MiB", "state": ["fresh", "filled", "videos"]}}
     trials = measure(results_dir, filesystems, states).trials
     by_state = {row["state"]: (row["status"], row["reason"]) for _, row in trials.join(_factors(trials)).iterrows()}
     assert {name: status for name, (status, _) in by_state.items()} == {
-        "fresh": "ok", "full": "ok", "videos": "failed",
+        "fresh": "ok", "filled": "ok", "videos": "failed",
     }  # fmt: skip
     assert "make the state videos" in by_state["videos"][1]
     assert nothing_is_left()
@@ -194,11 +211,12 @@ def _factors(trials: Any) -> Any:
 
 
 @pytest.fixture
-def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A loop device that was claimed for Mountlab, as `data` of the local box."""
+def device(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A loop device that was claimed for Mountlab, as `data` of the local box: as large as the `kind` of a test needs."""
+    callspec = getattr(request.node, "callspec", None)
     with ExitStack() as undo:
         disks = Disks(tmp_path, undo)
-        path = disks.loop(size=XFS_SIZE)
+        path = disks.loop(size=SIZES.get(callspec.params["kind"], SIZE) if callspec else SIZE)
         stable = disks.by_id(path)
         assert claim(stable).returncode == 0
         own_box(tmp_path, monkeypatch, scratch={"data": str(stable)})
@@ -207,8 +225,8 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", others_long(["ext4", "xfs", "btrfs"], ["ext4"]))
 def test_the_blocks_in_use_of_a_device_are_copied_back(device: str, kind: str, results_dir: Path) -> None:
-    filesystems = {kind: {"type": kind, "device": "data", "state": ["fresh", "full"]}}
-    run = measure(results_dir, filesystems, {"full": FULL}, repeats=2)
+    filesystems = {kind: {"type": kind, "device": "data", "state": ["fresh", "filled"]}}
+    run = measure(results_dir, filesystems, {"filled": FILLED}, repeats=2)
     assert list(run.trials["status"].unique()) == ["ok"], list(run.trials["reason"])
     states = states_of(run)
     assert len({state.identity for state in states.values()}) == 1
@@ -223,7 +241,9 @@ def test_without_room_each_mount_makes_the_state_again(
     crowded = lambda self: self.model_copy(update={"mount_root_free_bytes": MIB})  # noqa: E731
     gather = facts.gather
     monkeypatch.setattr(workflow, "gather", lambda *args, **more: _with_room(gather(*args, **more), crowded))
-    run = measure(results_dir, {"ext4": {"type": "ext4", "device": "data", "state": "full"}}, {"full": FULL}, repeats=2)
+    run = measure(
+        results_dir, {"ext4": {"type": "ext4", "device": "data", "state": "filled"}}, {"filled": FILLED}, repeats=2
+    )
     assert list(run.trials["status"].unique()) == ["ok"], list(run.trials["reason"])
     states = states_of(run)
     assert len({state.digest for state in states.values()}) == 1

@@ -65,11 +65,19 @@ find_way() {
     ! dd if="$device" of=/dev/null bs=4096 count=1 iflag=direct 2>/dev/null || direct=yes
 }
 
+# OpenSSL uses the processor's instructions for SHA-256, which coreutils often does not: a fifth of the time. A broken one is left out.
+sha256() {
+    case $(printf abc | openssl dgst -sha256 -r 2>/dev/null) in
+    ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad*) openssl dgst -sha256 -r ;;
+    *) sha256sum ;;
+    esac | cut -c 1-64
+}
+
 checksum() {
     exec 3>&1
     broken=$({ while read -r first count; do
             dd if="$device" bs="$MIB" skip="$first" count="$count" ${direct:+iflag=direct} 2>/dev/null || echo "$first" >&2
-        done <"$list" | sha256sum | cut -c 1-64 >&3; } 2>&1)
+        done <"$list" | sha256 >&3; } 2>&1)
     [ -z "$broken" ] || { printf '%s cannot be read at MiB %s\n' "$device" "$broken" >&2; return 1; }
 }
 
