@@ -15,6 +15,8 @@ from mountlab.results.journal import read_journal
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_root, pytest.mark.requires_program("sshd")]
 
 LONGEST_S = 120.0
+POLL_S = 0.02
+"""Each look reads /proc; a copy of an image and its flush take several times as long."""
 
 
 def at_work(root: Path, words: tuple[str, ...]) -> bool:
@@ -37,21 +39,21 @@ def test_a_killed_run_is_resumed_with_the_same_state_and_leaves_nothing(moment: 
     with scene() as place, control(place) as machine:
         sweep_file = place.put_sweep(
             filesystems={"ext4": {"type": "ext4", "image": "128MiB", "state": ["fresh", "aged"]}},
-            states={"aged": {"fill": "70%", "churn": 1, "profile": "mail"}},
+            states={"aged": {"fill": "40%", "churn": 0.5, "profile": "mail"}},
             workloads={"seen": place.seen()},
-            design={"repeats": 3, "warmup": 0, "seed": 7, "trial_timeout": "60s", "drop_caches": False},
+            design={"repeats": 2, "warmup": 0, "seed": 7, "trial_timeout": "60s", "drop_caches": False},
         )
         number = machine.start("run", sweep_file)
         until = time.monotonic() + LONGEST_S
         while not at_work(place.mount_root, words):
             assert time.monotonic() < until, f"{moment} was not seen: {machine.said()}"
-            time.sleep(0.005)
+            time.sleep(POLL_S)
         os.kill(number, signal.SIGKILL)
         assert machine.wait() == -signal.SIGKILL
         (run,) = place.runs
         before = digests(run)
         assert machine.do("resume", run) == 0, machine.said()
-        assert [trial.status for trial in read_journal(run)] == ["ok"] * 6
+        assert [trial.status for trial in read_journal(run)] == ["ok"] * 4
         after = digests(run)
         assert len({*before, *after}) == 1, "the same files from the same seed"
         assert place.left().left == ()
