@@ -18,9 +18,10 @@ test test-all: WORKERS := 4
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --quiet
 # Tests of the repository itself (documents, Makefile, reference) belong to `make check`, slow ones too.
 CHECKED := not (box or browser or long) and (repository or not slow)
-# `make check test`, as in CI, runs no test twice.
 UNCHECKED := not repository and (slow or box or browser)
-TESTED := not long and $(if $(filter check,$(MAKECMDGOALS)),$(UNCHECKED),not repository)
+# `make check test`, as in CI, runs the tests of both in one session: they are collected once.
+BOTH := $(and $(filter check,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS)))
+TESTED := not long$(if $(BOTH),, and not repository)
 # Claims about this machine's hardware, which others who use it would spoil.
 SOAKED := $(patsubst %,tests/live/test_%.py,gate_live why_causes load_live memory_live sweep_live)
 
@@ -114,7 +115,7 @@ docs: env ## the documentation as a site with search, in docs/_build/html: about
 	@$(PY) -m mountlab_dev docs $(ARGS)
 
 check: env lint ## linters, types, the fast tests, and those of the repository itself: before every commit
-	@$(PYTEST) -m "$(CHECKED)" --ignore=tests/live --ignore=tests/browser $(ARGS)
+	@$(if $(BOTH),,$(PYTEST) -m "$(CHECKED)" --ignore=tests/live --ignore=tests/browser $(ARGS))
 
 needs: env ## the programs of all tests, installed; fails where one is missing still
 	@$(PY) -m mountlab_dev needs --all
