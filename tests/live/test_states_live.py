@@ -212,7 +212,7 @@ def _factors(trials: Any) -> Any:
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A loop device that was claimed for Mountlab, as `data` of the local box: as large as the `kind` of a test needs."""
+    """A claimed loop device, as `data` of the local box: as large as the `kind` of a test needs."""
     callspec = getattr(request.node, "callspec", None)
     with ExitStack() as undo:
         disks = Disks(tmp_path, undo)

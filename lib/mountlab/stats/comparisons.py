@@ -30,6 +30,8 @@ LEAST_LEVEL = 1e-9
 TAIL_FIT = 4.5
 """How soon more values make the degrees of freedom of Satterthwaite safe in a far tail: see welch_df."""
 NEVER, _SECANTS = 1e-300, 7
+_FEW = 30
+"""Up to so many quantiles of t take no longer than to find which of them are equal."""
 ABOVE_1 = float(np.nextafter(1, 2))
 Flags = NDArray[np.bool_]
 Pools = NDArray[np.int64] | None
@@ -422,7 +424,10 @@ def tail(distance: Floats | float, se: Floats, df: Floats) -> Floats:
 def half_width(tails: Floats, se: Floats, df: Floats) -> Floats:
     """Return how far an interval on logarithms reaches to a side whose tail has this share.
 
-    Of many comparisons most have the same degrees of freedom and the same tail: each such pair is computed once.
+    Of many comparisons most have the same degrees of freedom and the same tail: each such pair is computed once, but
+    where there are _FEW.
     """
+    if df.size <= _FEW:
+        return np.asarray(np.abs(scipy.special.stdtrit(df, tails)) * se)
     pairs, places = np.unique(df + 1j * tails, return_inverse=True)
     return np.asarray(np.abs(scipy.special.stdtrit(pairs.real, pairs.imag))[places] * se)

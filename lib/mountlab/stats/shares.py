@@ -73,7 +73,8 @@ def shares_of_parts(
     sides = [major & frozenset(group) for group in groups]
     candidates = {frozenset((side, major - side)) for side in sides if side and side != major}
     joint, whole = 1 - (1 - level) / max(len(candidates), 1), parts.sum(axis=0)
-    return [share_of_difference(parts[list(group)].sum(axis=0), whole, level=joint, gate=level) for group in groups]
+    of_groups = np.array([parts[list(group)].sum(axis=0) for group in groups]).reshape(len(groups), len(whole))
+    return _shares(of_groups, np.broadcast_to(whole, of_groups.shape), joint, level)
 
 
 def not_smaller(
@@ -87,14 +88,12 @@ def not_smaller(
     """
     parts, major = parts_of_log_ratio(ours, theirs), _major(ours, theirs)
     parts, two_sided = parts * np.sign(parts.sum()), 1 - 2 * (1 - level) / max(len(major) - 1, 1)
-    return [
-        [
-            row
-            for row in major
-            if row not in group and not _is_larger(parts[list(group)].sum(axis=0), parts[row], two_sided)
-        ]
-        for group in groups
-    ]
+    found = []
+    for group in groups:
+        others = [row for row in major if row not in group]
+        larger = _are_larger(parts[list(group)].sum(axis=0) - parts[others], two_sided)
+        found.append([row for row, is_larger in zip(others, larger, strict=True) if not is_larger])
+    return found
 
 
 def _major(ours: Floats, theirs: Floats) -> list[int]:
@@ -102,12 +101,13 @@ def _major(ours: Floats, theirs: Floats) -> list[int]:
     return np.flatnonzero(sizes >= MINOR * sizes.sum()).tolist()
 
 
-def _is_larger(one: Floats, other: Floats, level: float) -> bool:
-    """Return whether the t interval of their difference lies above 0; False of one block."""
-    by = one - other
-    return len(by) > 1 and float(by.mean()) > t_quantile(level, len(by) - 1) * float(by.std(ddof=1)) / math.sqrt(
-        len(by)
-    )
+def _are_larger(by: Floats, level: float) -> Flags:
+    """Return whether the t interval of each row of differences lies above 0; False of one block."""
+    rows, n = by.shape
+    if n <= 1:
+        return np.zeros(rows, dtype=bool)
+    reach = t_quantile(level, n - 1) * by.std(axis=1, ddof=1) / math.sqrt(n)
+    return np.asarray(by.mean(axis=1) > reach)
 
 
 def parts_of_log_ratio(ours: Floats, theirs: Floats) -> Floats:
@@ -132,9 +132,15 @@ def share_of_difference(
     ours, all_of_it = checked(part, level), checked(whole, level)
     if len(ours) != len(all_of_it):
         raise ValueError("the part and the whole have one difference a block each")
-    rows = shares_of_rows(ours[None, :], all_of_it[None, :], level=level, gate=gate)
-    share, low, high = (float(column[0]) for column in rows)
-    return DifferenceShare(share, low, high, len(ours), level)
+    (share,) = _shares(ours[None, :], all_of_it[None, :], level, gate)
+    return share
+
+
+def _shares(parts: Floats, wholes: Floats, level: float, gate: float | None) -> list[DifferenceShare]:
+    """Return the share of each row of parts. Raises as `share_of_difference`."""
+    rows = shares_of_rows(checked(parts, level), checked(wholes, level), level=level, gate=gate)
+    n = parts.shape[1]
+    return [DifferenceShare(float(s), float(low), float(high), n, level) for s, low, high in zip(*rows, strict=True)]
 
 
 def shares_of_rows(
