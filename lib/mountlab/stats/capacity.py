@@ -128,7 +128,8 @@ def _leads(ahead: Floats, count: Floats, first: NDArray[np.int64], last: NDArray
 
 def _lead(ahead: Floats, count: Floats) -> tuple[Floats, Floats]:
     """Return the sum of the first so many, or of none, that is largest for its number of trials, and that number."""
-    sums = [np.cumsum(np.insert(each, 0, 0.0, axis=-1), axis=-1) for each in (ahead, count)]
+    sums = np.zeros((2, *ahead.shape[:-1], ahead.shape[-1] + 1))
+    np.cumsum([ahead, count], axis=-1, out=sums[..., 1:])
     at = (sums[0] / (sums[1] + 2 * CAUTION)).argmax(axis=-1)[..., None]
     lead, number = (np.take_along_axis(each, at, axis=-1)[..., 0] for each in sums)
     return lead, number
@@ -160,7 +161,7 @@ def steps_of(trials: Sequence[RateTrial]) -> Steps:
     on_fails = np.bincount(place, np.where(bet < 0, won, 0.0), len(rates)).astype(np.float64)
     # From none to all of the tested rates lie below a piece between them; at a tested rate both sides leave it out.
     above = np.append(np.cumsum(on_holds[::-1])[::-1], 0.0)
-    below = np.insert(np.cumsum(on_fails), 0, 0.0)
+    below = np.concatenate([[0.0], np.cumsum(on_fails)])
     ends = np.concatenate([[0.0], rates, [math.inf]])
     won = _interleaved(above + below, above[1:] + below[:-1])
     return Steps(left=_interleaved(ends[:-1], rates), right=_interleaved(ends[1:], rates), won=won)

@@ -92,5 +92,8 @@ def error_factor(correlation: Floats, count: ArrayLike) -> Floats:
 def widening(correlation: Floats, count: ArrayLike, level: float) -> Floats:
     """Return what half of the t interval at a level is multiplied by; 1 without a correlation, and below two values."""
     degrees, upper = np.maximum(np.asarray(count, dtype=float) - 1, 1), (1 + level) / 2
-    t = scipy.special.stdtrit(effective(degrees, correlation), upper) / scipy.special.stdtrit(degrees, upper)
+    plain = scipy.special.stdtrit(degrees, upper)
+    degrees, plain, correlation = np.broadcast_arrays(degrees, plain, correlation)
+    t, wider = np.ones(degrees.shape), correlation != 0
+    t[wider] = scipy.special.stdtrit(effective(degrees[wider], correlation[wider]), upper) / plain[wider]
     return np.where(np.asarray(count) < 2, 1.0, t * error_factor(correlation, count))
