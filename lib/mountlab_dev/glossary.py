@@ -78,6 +78,16 @@ METRIC_MEANINGS: Mapping[str, str] = {
 """Every metric of `metrics.METRICS`."""
 
 METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
+    ("db_bench", "operation_rate", "ops/sec, all threads together"),
+    ("db_bench", "operation_latency", "micros/op: the time of a thread by its operations"),
+    ("db_bench", "operation_latency_p*", "Percentiles of its histogram, whose bins grow by half"),
+    ("db_bench", "bandwidth", "ops/sec × bytes of a key and its value, which its MB/s (MiB/s) must agree with"),
+    ("db_bench", "operations", "operations"),
+    ("db_bench", "elapsed", "seconds; of one thread operations × micros/op"),
+    ("dbench", "bandwidth", "Throughput: bytes read and written by time, up to the last whole second"),
+    ("dbench", "operation_latency_max", "max_latency; of each call (label) MaxLat"),
+    ("dbench", "operation_latency", "AvgLat of each call (label), in whole µs"),
+    ("dbench", "operations", "Count of each call (label)"),
     ("dd", "*bandwidth", "bytes / seconds of its summary, computed again: dd prints two digits"),
     ("dd", "elapsed", "seconds of its summary"),
     ("dd", "bytes", "copied bytes; label read or write"),
@@ -116,6 +126,10 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("fs_mark", "bytes", "files × size"),
     ("fs_mark", "app_overhead", "App Overhead, summed"),
     ("fs_mark", "space_used", "FSUse% of the last row"),
+    ("ioping", "operation_latency*", "average, least and most of its raw statistics, without its first request"),
+    ("ioping", "operations", "requests in its statistics"),
+    ("ioping", "elapsed", "total running time, with the first request and pauses"),
+    ("ioping", "bytes", "all requests × their size; label read or write"),
     ("large-directory", "file_rate", "names / time of each operation (label)"),
     ("large-directory", "elapsed", "the box's clock around each operation (label); their sum"),
     ("tree", "file_rate", "files / time of each operation (label)"),
@@ -132,6 +146,8 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("reflink", "write_bandwidth", "bytes / seconds of dd; label the first or second overwrite"),
     ("reflink", "elapsed", "all clones and deletions by the box's clock, overwrites by dd's"),
     ("reflink", "bytes", "overwritten bytes of both passes"),
+    ("rsync", "file_rate", "all files of the tree / time of each copy (label)"),
+    ("rsync", "elapsed", "the box's clock around each copy (label); their sum"),
     ("send", "operation_latency", "the box's clock around a copy; label full or incremental"),
     ("send", "bandwidth", "bytes of the files that are copied / that time"),
     ("send", "elapsed", "both copies"),
@@ -140,6 +156,14 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("sqlite", "operation_rate", "commits (insert, update) or rows (select) / time of each operation (label)"),
     ("sqlite", "elapsed", "the box's clock around each operation (label); their sum"),
     ("snapshot", "elapsed", "`create` of all, `list` and `space back`, which contains `delete`"),
+    ("sysbench", "*_iops", "reads/s and writes/s, which count the flush at the end as time"),
+    ("sysbench", "sync_rate", "fsyncs/s"),
+    ("sysbench", "*_bandwidth", "these rates × bytes of a request"),
+    ("sysbench", "operation_latency", "sum / total number of events, flushes among them"),
+    ("sysbench", "operation_latency_*", "its latencies; a percentile is the end of a bin of 1.8 %"),
+    ("sysbench", "operations", "total number of events"),
+    ("sysbench", "elapsed", "total time"),
+    ("sysbench", "bytes", "requests × their size, requests from the rates and the number of events"),
 )  # fmt: skip
 """Tool, metric or pattern of metrics, and the figure of its output: the first of a tool that matches holds."""
 

@@ -157,6 +157,14 @@ def test_a_program_that_read_from_the_device_or_from_no_file_raises_nothing(what
     assert found("cache-served", program(**calls)) == [], what
 
 
+def test_a_tool_that_copies_from_memory_is_not_judged_by_its_read_calls() -> None:
+    """rsync reads the tree that it copies, and what compares the copies reads both."""
+    evidence = program(read=512, device=(0, 0))
+    assert found("cache-served", evidence)
+    copied = make(workloads={"r": {"tool": "rsync", "files": 1000}})
+    assert found("cache-served", replace(evidence, sweep=copied)) == []
+
+
 def test_a_kernel_that_does_not_count_the_calls_of_processes_says_nothing() -> None:
     evidence = program(read=512, device=(0, 0))
     assert found("cache-served", replace(evidence, around=dict.fromkeys(evidence.around, QUIET))) == []

@@ -38,6 +38,8 @@ SLOW = "pg_test_fsync"
 ROOM = {"type": "tmpfs", "size": "1GiB"}
 FULL = {"type": "ext4", "image": "24MiB", "mkfs": ["-N", "30000"]}
 """Its table of inodes takes what the plan cannot know of: 15 MB are left."""
+TIGHT = {"type": "ext4", "image": "40MiB", "mkfs": ["-N", "28000", "-I", "1024"]}
+"""The same for a tool that cannot be asked for so little: 6 MB are left."""
 BTRFS = {"type": "btrfs", "image": "128MiB"}
 """Its metadata takes what the plan cannot know of."""
 FIGURES = {
@@ -93,6 +95,19 @@ LIVE: dict[str, Live] = {
         {**COPY, "n": 18_000},
         ("exit status 1", "No space left on device"),
     ),
+    "db_bench": Live(
+        {"benchmark": "readrandom", "num": 2000, "memtable": "1MiB"},
+        {"benchmark": "fillseq", "num": 10_000_000, "memtable": "1MiB", "value_size": "1B"},
+        {"benchmark": "fillseq", "num": 12_500, "value_size": "1KiB", "memtable": "64KiB", "disable_wal": True},
+        ("db_bench failed with exit status 1", "No space left on device"),
+    ),
+    "dbench": Live(
+        {"processes": 1, "time": "2s"},
+        {"processes": 2, "time": "50s"},
+        {"processes": 1, "time": "5s", "sync": True},
+        ("dbench failed with exit status 1", "No space left on device"),
+        too_small="tight",
+    ),
     "dd": Live(
         {"direction": "write", "bs": "1MiB", "count": 8},
         {"direction": "write", "bs": "1B", "count": 90_000_000},
@@ -118,11 +133,29 @@ LIVE: dict[str, Live] = {
         {"count": 18, "file_size": "1MiB"},
         ("fs_mark failed with exit status 1", "Insufficient free space"),
     ),
+    "ioping": Live(
+        {"operation": "write", "count": 20},
+        {"operation": "read", "time": "50s"},
+        {"operation": "write", "count": 5, "working_set": "18MiB"},
+        ("ioping failed with exit status 2", "No space left on device"),
+    ),
     "large-directory": Live(
         {"names": 500},
         {"names": 100_000},
         {"names": 30_000},
         ("large-directory failed with exit status 1", "No space left on device"),
+    ),
+    "rsync": Live(
+        {"files": 100},
+        {"files": 10_000},
+        {"files": 1150, "operations": "first"},
+        ("rsync failed with exit status 1", "No space left on device"),
+    ),
+    "sysbench": Live(
+        {"mode": "rndrw", "size": "2MiB", "files": 4, "events": 200},
+        {"mode": "rndrd", "size": "2MiB", "files": 4, "time": "50s"},
+        {"mode": "seqwr", "size": "18MiB", "files": 4, "events": 5000, "fsync_every": 0},
+        ("sysbench failed with exit status 1", "No space left on device"),
     ),
     "tree": Live(
         {"files": 200},
@@ -251,7 +284,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def ran_some(place: Path, workloads: Mapping[str, Any], wanted: set[tuple[str, str]], **more: Any) -> Run:
     """One run of these workloads, each on its own file systems of FILESYSTEMS."""
     used = {filesystem for filesystem, _ in wanted}
-    filesystems = {name: entry for name, entry in {**FILESYSTEMS, "full": FULL, "btrfs": BTRFS}.items() if name in used}
+    filesystems = {
+        name: entry
+        for name, entry in {**FILESYSTEMS, "full": FULL, "tight": TIGHT, "btrfs": BTRFS}.items()
+        if name in used
+    }
     pairs = [(filesystem, workload) for filesystem in filesystems for workload in workloads]
     exclude = [{"filesystem": pair[0], "workload": pair[1]} for pair in pairs if pair not in wanted]
     return ran(place, workloads, filesystems, exclude=exclude, **more)
@@ -365,8 +402,9 @@ def test_a_box_without_it_is_told_by_the_plan_with_how_to_get_it(refused: str, t
     said, _, next_step = refused.partition("next:")
     assert said.startswith("error: the box lacks ")
     assert absent(tool) in said
-    hint = tool.programs[0].hint if tool.programs else f"install {absent(tool)} on the box"
-    assert (hint or "mountlab box prepare local") in next_step
+    needed = [program.hint for program in tool.programs[:1] if program.by_hand(here.manager())]
+    hint = needed[0] if needed else "mountlab box prepare local"
+    assert (hint if tool.programs else f"install {absent(tool)} on the box") in next_step
 
 
 # --- pg_test_fsync ----------------------------------------------------------------------------------------------------

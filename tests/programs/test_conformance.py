@@ -41,6 +41,15 @@ DD_BY_COMMAND = {
 }  # fmt: skip
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "command": [DD_BY_COMMAND],
+    "db_bench": [
+        {"benchmark": "fillrandom", "num": 20000},
+        {"benchmark": "fillsync", "num": 200, "cache": "as_is"},
+        {"benchmark": "readwhilewriting", "num": 20000, "threads": 2, "percentiles": True, "cache": "cold"},
+    ],
+    "dbench": [
+        {"processes": 2, "time": "2s"},
+        {"processes": 1, "time": "2s", "sync": True, "sync_directories": True, "fsync": True, "cache": "cold"},
+    ],
     "dd": [
         {"direction": "write", "bs": "1MiB", "count": 200},
         {"direction": "read", "bs": "1MiB", "count": 200, "cache": "warm"},
@@ -61,6 +70,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
          "loops": 3, "call_times": True},
         {"count": 200, "file_size": "100B", "sync": "none", "call_times": True, "keep_files": False, "cache": "as_is"},
     ],
+    "ioping": [
+        {"operation": "read", "count": 200, "access": "direct"},
+        {"operation": "write", "count": 100, "cache": "as_is"},
+    ],
     "large-directory": [{"names": 100_000}, {"names": 20_000, "operations": "create stat remove"}],
     "pg_test_fsync": [{"time_per_test": "1s"}, {"time_per_test": "1s", "cache": "cold"}],
     "pgbench": [
@@ -73,6 +86,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": "16MiB", "blocks": 20, "clones": 4},
         {"size": "16MiB", "blocks": 20, "clones": 4, "order": "sequential", "cache": "cold"},
     ],
+    "rsync": [
+        {"files": 1000},
+        {"files": 300, "operations": "first changed", "change": "10%", "whole_file": False, "inplace": True,
+         "fsync": True, "cache": "as_is"},
+    ],
     "send": [
         {"via": "send", "size": "16MiB", "change": "5%"},
         {"via": "send", "size": "16MiB", "change": "5%", "to": "null", "cache": "warm"},
@@ -83,12 +101,24 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"rows": 500, "transaction": 5, "journal_mode": "wal"},
         {"rows": 200, "operations": "vacuum", "synchronous": False, "journal_mode": False, "cache": "as_is"},
     ],
+    "sysbench": [
+        {"mode": "rndrw", "size": "64MiB", "files": 4, "time": "1s", "threads": 2},
+        {"mode": "seqwr", "size": "64MiB", "files": 4, "events": 4096, "fsync_every": 0, "cache": "as_is"},
+        {"mode": "seqrd", "size": "64MiB", "files": 4, "events": 4096, "flags": "direct", "cache": "cold"},
+    ],
     "tree": [{"files": 5000, "operations": "make git-status copy grep stat remove"}, {"files": 2000}],
     "watched": [{"argv": "dd if=/dev/zero of=x bs=1M count=200 conv=fdatasync", "metrics": DD_BY_COMMAND["metrics"]}],
 }  # fmt: skip
 """Options as in a sweep file, with every needed one."""
 RECORDED: dict[str, list[dict[str, str]]] = {
     "command": [{"stderr": "dd/write-1m.stderr"}],
+    "db_bench": [
+        {"stdout": "db_bench/fillrandom-ext4.stdout"}, {"stdout": "db_bench/fillsync-ext4.stdout"},
+        {"stdout": "db_bench/readwhilewriting-ext4.stdout"},
+    ],
+    "dbench": [
+        {"stdout": "dbench/ext4.stdout"}, {"stdout": "dbench/sync-tmpfs.stdout"},
+    ],
     "dd": [{"stderr": "dd/write-1m.stderr"}] * 3,
     "filebench": [
         {"stdout": "filebench/fileserver.stdout", "settled": "filebench/settled"},
@@ -99,6 +129,9 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"fio.json": "fio/mixed-two-jobs.json"},
     ],
     "fs_mark": [{"stdout": "fs_mark/v-S4-L3-ext4.stdout"}, {"stdout": "fs_mark/v-unlinked-tmpfs.stdout"}],
+    "ioping": [
+        {"stdout": "ioping/read-direct-ext4.stdout"}, {"stdout": "ioping/write-ext4.stdout"},
+    ],
     "large-directory": [
         {"stdout": "large-directory/ext4.stdout"}, {"stdout": "large-directory/busybox.stdout"},
     ],
@@ -113,6 +146,9 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"stdout": "reflink/btrfs-sequential.stdout", "first": "reflink/btrfs-sequential.first",
          "second": "reflink/btrfs-sequential.second"},
     ],
+    "rsync": [
+        {"stdout": "rsync/ext4.stdout"}, {"stdout": "rsync/delta-tmpfs.stdout"},
+    ],
     "send": [
         {"stdout": "send/btrfs.stdout"}, {"stdout": "send/btrfs-null.stdout"},
         {"stdout": "send/rsync.stdout", "rsync.first": "send/rsync.first", "rsync.second": "send/rsync.second"},
@@ -122,29 +158,38 @@ RECORDED: dict[str, list[dict[str, str]]] = {
         {"stdout": "sqlite/ext4-wal.stdout", "pragmas": "sqlite/ext4-wal.pragmas"},
         {"stdout": "sqlite/btrfs-vacuum.stdout", "pragmas": "sqlite/btrfs-vacuum.pragmas"},
     ],
+    "sysbench": [
+        {"stdout": "sysbench/rndrw-ext4.stdout"}, {"stdout": "sysbench/seqwr-ext4.stdout"},
+        {"stdout": "sysbench/seqrd-direct-ext4.stdout"},
+    ],
     "tree": [{"stdout": "tree/ext4.stdout"}, {"stdout": "tree/busybox.stdout"}],
     "watched": [{"stderr": "dd/write-1m.stderr"}],
 }  # fmt: skip
 """For each example the files of a recorded trial of it."""
 OTHER_WORK: dict[str, dict[str, Any]] = {
     "command": {"metrics": {"file_rate": {"pattern": r"(\d+) files/s", "unit": "1/s"}}},
+    "db_bench": {"num": 20001},
+    "dbench": {"time": "3s"},
     "dd": {"count": 201},
     "filebench": {"runtime": "60s"},
     "fio": {"size": "1GiB"},
     "fs_mark": {"count": 201},
+    "ioping": {"count": 201},
     "large-directory": {"names": 100_001},
     "pg_test_fsync": {"time_per_test": "2s"},
     "pgbench": {"scale": 2},
     "reflink": {"blocks": 21},
+    "rsync": {"files": 1001},
     "send": {"size": "17MiB"},
     "snapshot": {"snapshots": 4},
     "sqlite": {"row_size": "101B"},
+    "sysbench": {"size": "128MiB"},
     "tree": {"files": 5001},
     "watched": {"metrics": {"file_rate": {"pattern": r"(\d+) files/s", "unit": "1/s"}}},
 }
 """Changes of the examples that the recordings do not fit."""
 NEEDS_NOTHING = {"pg_test_fsync"}
-TELLS_NO_AMOUNT = {"pg_test_fsync"}
+TELLS_NO_AMOUNT = {"dbench", "pg_test_fsync"}
 """Tools that print neither how much they moved nor how long they took."""
 
 each_tool = every_row("tool", TOOLS.values(), ids=list(TOOLS))
@@ -249,17 +294,22 @@ def test_a_trial_that_brought_back_too_little_is_a_failed_trial(files: dict[str,
 PLAIN: dict[str, dict[str, Any]] = {
     "command": {"argv": "mybench {directory}", "space": "1MiB",
                 "metrics": {"file_rate": {"pattern": "(x)", "unit": "1/s"}}},
+    "db_bench": {"benchmark": "overwrite", "num": 10},
+    "dbench": {"processes": 2, "time": "2s"},
     "dd": {"direction": "write", "count": 8},
     "filebench": {"workload": "fileserver"},
     "fio": {"rw": "write", "size": "64MiB", "log_avg_msec": False},
     "fs_mark": {"count": 10, "file_size": "4KiB"},
+    "ioping": {"operation": "read", "count": 10},
     "large-directory": {"names": 10},
     "pg_test_fsync": {},
     "pgbench": {"scale": 10, "sessions": 2, "runtime": "60s"},
     "reflink": {"size": "64MiB"},
+    "rsync": {"files": 10},
     "send": {"via": "send", "size": "64MiB"},
     "snapshot": {"size": "64MiB"},
     "sqlite": {"rows": 100},
+    "sysbench": {"mode": "rndwr", "size": "2MiB", "time": "1s"},
     "tree": {"files": 10},
     "watched": {"argv": "mybench x", "metrics": {"file_rate": {"pattern": "(x)", "unit": "1/s"}}},
 }  # fmt: skip
@@ -307,6 +357,38 @@ GOLDEN: dict[str, list[Golden]] = {
         ),
         ("cache", "cold", {}, ["cache: => cold"]),
         ("cache", "warm", {"prepare": "mkdir {directory}/sub"}, ["cache: => warm"]),
+    ],
+    "db_bench": [
+        (
+            "benchmark",
+            "fillsync",
+            {"benchmark": "fillseq"},
+            ["argv: --benchmarks=fillseq --num=10 => --benchmarks=fillsync --num=10000 --writes=10"],
+        ),
+        ("num", 11, {}, ["argv: --num=10 => --num=11", "prepare: --num=10 => --num=11"]),
+        *(
+            (name, value, {}, [f"{part}: --{word}={old} => --{word}={new}" for part in ("argv", "prepare")])
+            for name, value, word, old, new in (
+                ("value_size", "200B", "value_size", 100, 200),
+                ("compression", "zstd", "compression_type", "none", "zstd"),
+                ("memtable", "1MiB", "write_buffer_size", 67108864, 1048576),
+                ("block_cache", "1MiB", "cache_size", 8388608, 1048576),
+            )
+        ),
+        ("threads", 2, {}, ["argv: --threads=1 => --threads=2"]),
+        ("sync", True, {}, ["argv: => --sync=1"]),
+        ("disable_wal", True, {}, ["argv: => --disable_wal=1"]),
+        ("direct", True, {}, ["argv: => --use_direct_reads=1 --use_direct_io_for_flush_and_compaction=1"]),
+        ("percentiles", True, {}, ["argv: --histogram=0 => --histogram=1"]),
+        ("cache", "warm", {"benchmark": "readrandom"}, ["cache: => warm"]),
+    ],
+    "dbench": [
+        ("processes", 3, {}, ["argv: 2 => 3"]),
+        ("time", "3s", {}, ["argv: -t 2 => -t 3"]),
+        ("sync", True, {}, ["argv: => -s"]),
+        ("sync_directories", True, {}, ["argv: => -S"]),
+        ("fsync", True, {}, ["argv: => -F"]),
+        ("cache", "cold", {}, ["cache: => cold"]),
     ],
     "dd": [
         (
@@ -474,10 +556,73 @@ GOLDEN: dict[str, list[Golden]] = {
         ("files_per_directory", 8, IN_DIRECTORIES, ["argv: -N 7 => -N 8"]),
         ("cache", "cold", {}, ["cache: => cold"]),
     ],
+    "ioping": [
+        ("operation", "write", {}, ["argv: => -W"]),
+        ("count", 11, {}, ["argv: -c 11 => -c 12"]),
+        ("time", "2s", {"count": None, "time": "1s"}, ["argv: -w 1.0 => -w 2.0"]),
+        ("interval", "1ms", {}, ["argv: -i 0.000000000 => -i 0.001000000"]),
+        ("size", "8KiB", {}, ["argv: -s 4096 => -s 8192"]),
+        ("working_set", "2MiB", {}, ["argv: -S 1048576 => -S 2097152"]),
+        ("order", "linear", {}, ["argv: => -L"]),
+        ("access", "cached", {}, ["argv: => -C"]),
+        ("access", "direct", {}, ["argv: => -D"]),
+        ("durability", "dsync", {}, ["argv: => -y"]),
+        ("durability", "sync", {}, ["argv: => -Y"]),
+        ("cache", "cold", {}, ["cache: => cold"]),
+    ],
     "large-directory": [
         ("names", 11, {}, ["argv: 10 => 11"]),
         ("operations", "remove create", {}, ["argv: create,list,stat,remove => create,remove"]),
         ("cache", "as_is", {}, ["argv: cold => as_is", "cache: cold => as_is"]),
+    ],
+    "rsync": [
+        ("files", 200, {}, ["argv: 10 => 200", "argv: 1 => 4"]),
+        ("operations", "changed first", {}, ["argv: first,unchanged,changed => first,changed"]),
+        ("change", "50%", {}, ["argv: 1 => 5"]),
+        ("whole_file", False, {}, ["argv: --whole-file => --no-whole-file"]),
+        ("inplace", True, {}, ["argv: --whole-file => --whole-file --inplace"]),
+        ("fsync", True, {}, ["argv: --whole-file => --whole-file --fsync"]),
+        ("cache", "as_is", {}, ["argv: cold => as_is", "cache: cold => as_is"]),
+    ],
+    "sysbench": [
+        (
+            "mode",
+            "seqrd",
+            {},
+            [
+                "argv: --file-test-mode=rndwr => --file-test-mode=seqrd",
+                f"fill: => find {DIRECTORY} -type f -exec cat {{}} +",
+            ],
+        ),
+        (
+            "size",
+            "4MiB",
+            {},
+            [
+                "argv: --file-total-size=2097152 => --file-total-size=4194304",
+                "prepare: --file-total-size=2097152 => --file-total-size=4194304",
+            ],
+        ),
+        ("files", 4, {}, ["argv: --file-num=128 => --file-num=4", "prepare: --file-num=128 => --file-num=4"]),
+        (
+            "bs",
+            "4KiB",
+            {},
+            [
+                "argv: --file-block-size=16384 => --file-block-size=4096",
+                "prepare: --file-block-size=16384 => --file-block-size=4096",
+            ],
+        ),
+        ("threads", 4, {}, ["argv: --threads=1 => --threads=4"]),
+        ("time", "2s", {}, ["argv: --time=1 => --time=2"]),
+        ("events", 9, {"time": None, "events": 8}, ["argv: --events=8 => --events=9"]),
+        ("fsync_every", 0, {}, ["argv: --file-fsync-freq=100 => --file-fsync-freq=0"]),
+        ("fsync_all", True, {}, ["argv: => --file-fsync-all=on"]),
+        ("fsync_end", False, {}, ["argv: --file-fsync-end=on => --file-fsync-end=off"]),
+        ("fsync_mode", "fdatasync", {}, ["argv: --file-fsync-mode=fsync => --file-fsync-mode=fdatasync"]),
+        *((("flags", flag, {}, [f"argv: => --file-extra-flags={flag}"])) for flag in ("direct", "sync", "dsync")),
+        ("read_ratio", "2", {"mode": "rndrw"}, ["argv: => --file-rw-ratio=2"]),
+        ("cache", "warm", {"mode": "rndrd"}, ["cache: => warm"]),
     ],
     "watched": [
         ("argv", "other -x", {}, ["argv: mybench x => other -x"]),
@@ -684,11 +829,16 @@ Refusal = tuple[dict[str, Any], str, str, str, str]
 """Changes of PLAIN, a part of what happened, the key, what was got, and a part of what is allowed."""
 UNKNOWN: dict[str, Refusal] = {
     "command": ({"spcae": "1MiB"}, "unknown option for command", "spcae", "'spcae'", "argv, cache"),
+    "db_bench": ({"thraeds": 8}, "unknown option for db_bench", "thraeds", "'thraeds'", "benchmark, block_cache"),
+    "dbench": ({"procesess": 8}, "unknown option for dbench", "procesess", "'procesess'", "cache, fsync"),
     "dd": ({"cuont": 8}, "unknown option for dd", "cuont", "'cuont'", "bs, cache, conv, count"),
     "filebench": ({"nfile": 8}, "unknown option for filebench", "nfile", "'nfile'", "appendsize, burst"),
     "fio": ({"iodpeth": 4}, "the box's fio has no such option", "iodpeth", "iodpeth", "what `fio --cmdhelp` lists"),
     "fs_mark": ({"cuont": 8}, "unknown option for fs_mark", "cuont", "'cuont'", "cache, call_times, count"),
+    "ioping": ({"cuont": 8}, "unknown option for ioping", "cuont", "'cuont'", "access, cache, count"),
     "large-directory": ({"nmaes": 8}, "unknown option for large-directory", "nmaes", "'nmaes'", "cache, names"),
+    "rsync": ({"fiels": 8}, "unknown option for rsync", "fiels", "'fiels'", "cache, change, files"),
+    "sysbench": ({"thraeds": 8}, "unknown option for sysbench", "thraeds", "'thraeds'", "bs, cache, events, files"),
     "tree": ({"fiels": 8}, "unknown option for tree", "fiels", "'fiels'", "cache, files, operations"),
     "watched": ({"metrcis": {}}, "unknown option for watched", "metrcis", "'metrcis'", "argv, cache, commit_clients"),
     "pg_test_fsync": ({"time_per_tset": "1s"}, "unknown option for pg_test_fsync", "time_per_tset", "'time_per_tset'",
@@ -699,17 +849,23 @@ UNKNOWN: dict[str, Refusal] = {
     "send": ({"chnage": "2%"}, "unknown option for send", "chnage", "'chnage'", "cache, change"),
     "snapshot": ({"limti": "2s"}, "unknown option for snapshot", "limti", "'limti'", "cache, change"),
 }  # fmt: skip
-MEANT = {"command": "space", "dd": "count", "filebench": "nfiles", "fio": "iodepth", "fs_mark": "count",
-         "large-directory": "names", "pg_test_fsync": "time_per_test", "pgbench": "scale",
-         "reflink": "blocks", "send": "change", "snapshot": "limit", "sqlite": "rows", "tree": "files",
+MEANT = {"command": "space", "db_bench": "threads", "dbench": "processes", "dd": "count", "filebench": "nfiles",
+         "fio": "iodepth", "fs_mark": "count", "ioping": "count", "large-directory": "names",
+         "pg_test_fsync": "time_per_test", "pgbench": "scale", "reflink": "blocks", "rsync": "files", "send": "change",
+         "snapshot": "limit", "sqlite": "rows", "sysbench": "threads", "tree": "files",
          "watched": "metrics"}  # fmt: skip
 WRONG_TYPE: dict[str, Refusal] = {
     "command": ({"space": 5}, "a number with its unit is needed", "space", "5 (int)", "text such as '64KiB'"),
+    "db_bench": ({"num": "many"}, "wrong value for an option", "num", "'many' (str)", "a whole number"),
+    "dbench": ({"sync": "yes"}, "wrong value for an option", "sync", "'yes' (str)", "true or false"),
     "dd": ({"count": "8"}, "wrong value for an option", "count", "'8' (str)", "a whole number"),
     "filebench": ({"nfiles": "many"}, "wrong value for an option", "nfiles", "'many' (str)", "a whole number"),
     "fio": ({"direct": "yes"}, "wrong value for an option", "direct", "'yes' (str)", "true or false"),
     "fs_mark": ({"sync": False}, "wrong value for an option", "sync", "False (bool)", "none, fsync, sync"),
+    "ioping": ({"interval": 1}, "a number with its unit is needed", "interval", "1 (int)", "text such as '60s'"),
     "large-directory": ({"names": "1e5"}, "wrong value for an option", "names", "'1e5' (str)", "a whole number"),
+    "rsync": ({"inplace": "yes"}, "wrong value for an option", "inplace", "'yes' (str)", "true or false"),
+    "sysbench": ({"bs": 4096}, "a number with its unit is needed", "bs", "4096 (int)", "text such as '64KiB'"),
     "watched": ({"environment": "A=1"}, "wrong value for an option", "environment", "'A=1' (str)", "a mapping"),
     "tree": ({"files": "many"}, "wrong value for an option", "files", "'many' (str)", "a whole number"),
     "pg_test_fsync": ({"time_per_test": 5}, "a number with its unit is needed", "time_per_test", "5 (int)",
@@ -722,11 +878,17 @@ WRONG_TYPE: dict[str, Refusal] = {
 }  # fmt: skip
 WRONG_VALUE: dict[str, Refusal] = {
     "command": ({"space": "0B"}, "a command that writes takes room", "space", "0", "1B or more"),
+    "db_bench": ({"disable_wal": True, "sync": True}, "RocksDB cannot flush a log", "disable_wal", "true",
+                 "false with sync"),
+    "dbench": ({"time": "1s"}, "dbench counts whole seconds", "time", "1 s", "2s to 3600s"),
     "dd": ({"count": 0}, "dd would copy nothing", "count", "0", "1 or more"),
     "filebench": ({"prealloc": 101}, "more files than there are", "prealloc", "101", "0 to 100"),
     "fio": ({"rwmixread": 101}, "beyond what the box's fio takes", "rwmixread", "101", "from 0 to 100"),
     "fs_mark": ({"threads": 65}, "fs_mark cannot do this", "threads", "threads 65", "1 to 64"),
+    "ioping": ({"size": "2MiB"}, "a request of ioping does not fit", "working_set", "1048576 B", "size (2097152 B)"),
     "large-directory": ({"names": 1_000_001}, "not a number of names", "names", "1000001", "1 to 1000000"),
+    "rsync": ({"change": "0%"}, "rsync cannot change this share", "change", "0%", "more than 0 %"),
+    "sysbench": ({"size": "3MiB"}, "sysbench would cut the end of its files", "size", "3145728 B", "2097152 B"),
     "watched": ({"cache": "warm"}, "not known which files the program reads", "cache", "'warm'", "as_is, or cold"),
     "tree": ({"files": 0}, "not a number of files for tree", "files", "0", "1 to 1000000"),
     "pg_test_fsync": ({"time_per_test": "1.5s"}, "pg_test_fsync counts whole seconds", "time_per_test", "1.5 s",
@@ -739,12 +901,19 @@ WRONG_VALUE: dict[str, Refusal] = {
 }  # fmt: skip
 RESERVED: dict[str, Refusal] = {
     "command": ({"output": "/etc"}, "command's option output is not for a sweep to set", "output", "output", "memory"),
+    "db_bench": ({"db": "/etc"}, "db_bench's option db is not for a sweep to set", "db", "db", "nothing else"),
+    "dbench": ({"loadfile": "/etc/x"}, "dbench's option loadfile is not for a sweep to set", "loadfile", "loadfile",
+               "of the package"),
     "dd": ({"of": "/etc/x"}, "dd's option of is not for a sweep to set", "of", "of", "nothing else is overwritten"),
     "filebench": ({"dir": "/etc"}, "filebench's option dir is not for a sweep to set", "dir", "dir", "nothing else"),
     "fio": ({"filename": "/etc/x"}, "fio's option filename is not for a sweep to set", "filename", "filename",
             "outside its own directory"),
     "fs_mark": ({"d": "/etc"}, "fs_mark's option d is not for a sweep to set", "d", "d", "nothing else is written"),
+    "ioping": ({"T": "1s"}, "ioping's option T is not for a sweep to set", "T", "T", "what the figures are about"),
     "large-directory": ({"seed": 5}, "large-directory's option seed is not", "seed", "seed", "each block has a seed"),
+    "rsync": ({"source": "/etc"}, "rsync's option source is not for a sweep to set", "source", "source", "checked"),
+    "sysbench": ({"file-io-mode": "async"}, "sysbench's option file-io-mode is not", "file-io-mode",
+                 "file-io-mode", "latency"),
     "watched": ({"directory": "/etc"}, "watched's option directory is not for a sweep to set", "directory", "directory",
                 "path"),
     "tree": ({"seed": 5}, "tree's option seed is not for a sweep to set", "seed", "seed", "each block has a seed"),
@@ -830,11 +999,15 @@ def test_every_recording_of_a_tool_is_used_by_a_test() -> None:
 
 SQLITE_VERSION = (DATA / "versions" / "sqlite3-3.40.1.txt").read_text().strip()
 VERSIONS: dict[str, list[tuple[str, str, str]]] = {
+    "db_bench": [("db_bench-7.8.3.txt", "db_bench version 7.8.3", "")],
+    "dbench": [("dbench-4.00.txt", "dbench version 4.00 - Copyright Andrew Tridgell 1999-2004", "")],
     "dd": [
         ("dd-9.1.txt", "dd (coreutils) 9.1", ""),
         ("dd-busybox-1.35.0.txt", "BusyBox v1.35.0 (Debian 1:1.35.0-4+deb12u1+b1) multi-call binary.", "--version"),
     ],
     "filebench": [("filebench-1.5-alpha3.txt", "Filebench version 1.5-alpha3", "")],
+    "ioping": [("ioping-1.3.txt", "ioping 1.3", "")],
+    "rsync": [("rsync-3.5.0.txt", "rsync  version 3.5.0  protocol version 32", "")],
     "setarch": [("setarch-2.38.1.txt", "setarch from util-linux 2.38.1", "")],
     "fio": [("fio-3.33.txt", "fio-3.33", "")],
     "pg_test_fsync": [("pg_test_fsync-15.18.txt", "pg_test_fsync (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "")],
@@ -842,6 +1015,7 @@ VERSIONS: dict[str, list[tuple[str, str, str]]] = {
     "postgres": [("postgres-15.18.txt", "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "")],
     "sqlite3": [("sqlite3-3.40.1.txt", SQLITE_VERSION, "")],
     "fs_mark": [("fs_mark-3.3-usage.txt", "", "")],
+    "sysbench": [("sysbench-1.0.20.txt", "sysbench 1.0.20", "")],
     **{
         name: [
             (f"{name}-{version}.txt", first, ""),

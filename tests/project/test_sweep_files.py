@@ -36,7 +36,7 @@ def facts(sweep: Any) -> BoxFacts:
         kernel_filesystems=None,
         mount_root_free_bytes=LARGE,
         memory_available_bytes=LARGE,
-        programs={**FACTS.programs.installed, "sh": {}},
+        programs={**FACTS.programs.installed, "git": {}, "sh": {}},
         kernel_features=["zram", "pmbd"],
         room=dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
     )
@@ -108,7 +108,7 @@ def test_every_family_is_used_by_a_sweep() -> None:
 
 RECIPES = (
     "database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year", "nearly-full",
-    "backup-at-night", "latency-under-load", "databases",
+    "backup-at-night", "latency-under-load", "databases", "source-tree",
 )  # fmt: skip
 PAGE = (SHIPPED / "docs" / "recipes.md").read_text()
 

@@ -1,4 +1,4 @@
-"""The tools tree and large-directory: their scripts, run in a directory of this machine, and what they print."""
+"""The tools tree, rsync and large-directory: their scripts, run in a directory of this machine, and what they print."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from mountlab.programs import TOOLS
 from mountlab.programs.tree import LINUX_SIZES, amounts_of
 from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.base import ToolOutput
+from rows import every_row
 
 DATA = Path(__file__).parents[1] / "data"
 TREE = {"tool": "tree", "files": 300, "operations": "make copy grep stat remove", "cache": "as_is"}
+RSYNC = {"tool": "rsync", "files": 120, "change": "10%", "cache": "as_is"}
 MANY = {"tool": "large-directory", "names": 3000, "cache": "as_is"}
 
 
@@ -150,6 +152,52 @@ def test_a_large_directory_has_all_names_in_an_order_that_leaps_about(tmp_path: 
     assert min(abs(int(a) - int(b)) for a, b in pairwise(order)) > 100
     assert order != (run(tmp_path / "other", MANY, seed=12).directory.parent / "out.data").read_text().split()
     assert [row.label for row in ran.figures if row.metric == "file_rate"] == ["list", "stat"]
+
+
+@pytest.mark.parametrize("how", [{}, {"whole_file": False, "inplace": True, "fsync": True}], ids=["plain", "delta"])
+def test_rsync_sends_all_files_then_none_then_those_that_changed(how: Mapping[str, Any], tmp_path: Path) -> None:
+    program("rsync")
+    ran = run(tmp_path, {**RSYNC, **how})
+    assert ran.output.stderr == ""
+    sent = [line.split()[1] for line in ran.output.stdout.splitlines()]
+    assert sent == ["120", "0", "12"]
+    source, copied = shape_of(tmp_path / "out.data"), shape_of(ran.directory / "copy")
+    assert source == copied
+    assert sum(text.endswith(b"int changed;\n") for text in copied.values()) == 12
+    assert [path.name for path in ran.directory.iterdir()] == ["copy"]
+    assert {row.label for row in ran.figures if row.metric == "file_rate"} == {"first", "unchanged", "changed"}
+
+
+def test_each_seed_changes_other_files(tmp_path: Path) -> None:
+    program("rsync")
+    changed = [
+        {name for name, text in shape_of(run(tmp_path / name, RSYNC, seed=seed).directory / "copy").items()
+         if text.endswith(b"int changed;\n")}
+        for name, seed in (("a", 3), ("b", 3), ("c", 4))
+    ]  # fmt: skip
+    assert changed[0] == changed[1] != changed[2]
+
+
+@every_row(
+    ("fault", "what"),
+    [
+        ('"$real" "$@"; printf x >> "$copy/unit_000001.c"', "the first copy differs from its source"),
+        ('rm -rf "$copy"; "$real" "$@"', "rsync did not do what was asked"),
+        ('"$real" "$@"; exit 23', "rsync failed with exit status 1"),
+    ],
+)
+def test_a_copy_that_is_not_that_of_the_tree_gives_no_figure(
+    fault: str, what: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What rsync itself says of it is not enough."""
+    place = tmp_path_factory.mktemp("fault")
+    (place / "bin").mkdir()
+    fake = place / "bin" / "rsync"
+    fake.write_text(f"#!/bin/sh\nreal={program('rsync')}\nfor copy; do :; done\n{fault}\n")
+    fake.chmod(0o755)
+    ran = run(place, RSYNC, path=f"{place}/bin:{os.defpath}")
+    with pytest.raises(ToolError, match=what):
+        _ = ran.figures
 
 
 # --- caches -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from mountlab.core.names import metric_noun
 from mountlab.fio.jobs import jobs_of
 from mountlab.fio.metadata import is_metadata
 from mountlab.fio.options import READS, WRITES
-from mountlab.programs import TOOLS
+from mountlab.programs import TOOLS, sysbench
 
 _OFF = ("", "0", "none", "False")
 _READ_AGAIN = ("fileserver", "varmail", "webserver", "webproxy", "oltp", "videoserver", "seqread", "rread")
@@ -33,7 +33,9 @@ class Stream:
 
 def streams(workload: Workload) -> list[Stream]:
     """Return what the workload reads and writes; [] where that is not known (tool: command, a text for filebench)."""
-    reader = {"dd": _dd, "fio": _fio, "fs_mark": _fs_mark, "filebench": _filebench}.get(workload.tool)
+    reader = {
+        "dd": _dd, "fio": _fio, "fs_mark": _fs_mark, "filebench": _filebench, "ioping": _ioping, "sysbench": _sysbench,
+    }.get(workload.tool)  # fmt: skip
     return list(reader(workload.options)) if reader else []
 
 
@@ -156,3 +158,21 @@ def _fs_mark(options: Mapping[str, Scalar]) -> Iterator[Stream]:
 def _filebench(options: Mapping[str, Scalar]) -> Iterator[Stream]:
     if options.get("workload") in _READ_AGAIN:
         yield Stream(writes=False, direct=_on(options, "direct"), again=True, flushed=True)
+
+
+def _ioping(options: Mapping[str, Scalar]) -> Iterator[Stream]:
+    """ioping drops each block from the page cache before a request, and flushes each write, unless it is `cached`."""
+    cached, direct = options["access"] == "cached", options["access"] == "direct"
+    flushed = not cached or options["durability"] != "none"
+    yield Stream(writes=options["operation"] == "write", direct=direct, again=cached, flushed=flushed)
+
+
+def _sysbench(options: Mapping[str, Scalar]) -> Iterator[Stream]:
+    """sysbench draws places at random, and begins again at the end of its files."""
+    mode, direct = str(options["mode"]), options["flags"] == "direct"
+    again = not mode.startswith("seq") or int(options.get("events", 0)) * int(options["bs"]) != int(options["size"])
+    flushed = options["flags"] != "none" or any(options[name] for name in ("fsync_all", "fsync_end", "fsync_every"))
+    if mode in sysbench.READS:
+        yield Stream(writes=False, direct=direct, again=again, flushed=True)
+    if mode in sysbench.WRITES:
+        yield Stream(writes=True, direct=direct, again=again, flushed=flushed)

@@ -25,6 +25,7 @@ from mountlab.core.model import Cell
 from mountlab.core.numbers import counted, listed
 from mountlab.core.units import format_bytes
 from mountlab.filesystems.counters import Around, Extents
+from mountlab.programs import TOOLS
 
 UNSEEN_BELOW = 0.1
 """A device that delivered less than this share of what may have been read delivered next to nothing of it."""
@@ -141,8 +142,11 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
     """Yield what a program read from files in each trial, where no metric tells it, and what the device delivered.
 
     What its write calls took may have been read from a pipe, or from /dev/zero: it does not count. Of what was not
-    written to files it counts all the same where the device delivered next to nothing.
+    written to files it counts all the same where the device delivered next to nothing. The calls of a tool that copies
+    from memory say nothing.
     """
+    if TOOLS[cell.workload.tool].source_bytes(cell.workload):
+        return
     page = evidence.facts.memory.page_bytes or PAGE_BYTES
     for trial_id in evidence.counted.get(cell.id, ()):
         around, traffic = _around(evidence, trial_id), evidence.traffic.get(trial_id, {})

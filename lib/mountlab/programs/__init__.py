@@ -9,23 +9,28 @@ from mountlab.core.groups import by_key
 from mountlab.core.model import Workload
 from mountlab.fio.tool import Fio
 from mountlab.programs.command import CommandTool
+from mountlab.programs.db_bench import DbBench
+from mountlab.programs.dbench import Dbench
 from mountlab.programs.dd import Dd
 from mountlab.programs.filebench import Filebench
 from mountlab.programs.fs_mark import FsMark
+from mountlab.programs.ioping import Ioping
 from mountlab.programs.large_directory import LargeDirectory
 from mountlab.programs.pg_test_fsync import PgTestFsync
 from mountlab.programs.pgbench import Pgbench
 from mountlab.programs.reflink import Reflink
+from mountlab.programs.rsync import Rsync
 from mountlab.programs.send import Send
 from mountlab.programs.snapshot import Snapshot
 from mountlab.programs.sqlite import Sqlite
+from mountlab.programs.sysbench import Sysbench
 from mountlab.programs.tree import Tree
 from mountlab.programs.watched import Watched
 from mountlab.tools.base import Tool, Written
 
 _KNOWN: tuple[Tool, ...] = (
-    CommandTool(), Dd(), Filebench(), Fio(), FsMark(), LargeDirectory(), PgTestFsync(), Pgbench(), Reflink(), Send(),
-    Snapshot(), Sqlite(), Tree(), Watched(),
+    CommandTool(), DbBench(), Dbench(), Dd(), Filebench(), Fio(), FsMark(), Ioping(), LargeDirectory(), PgTestFsync(),
+    Pgbench(), Reflink(), Rsync(), Send(), Snapshot(), Sqlite(), Sysbench(), Tree(), Watched(),
 )  # fmt: skip
 TOOLS = plugins.Registry(
     plugins.TOOLS,

@@ -15,6 +15,7 @@ from mountlab.core.options import Option
 from mountlab.core.resolution import Step
 from mountlab.core.units import KIB, MIB
 from mountlab.tools.base import CACHE, ZEROS, Command, Manner, Tool, ToolOutput, Written, check_cache, checksum
+from mountlab.tools.words import run_inside
 
 LOG = "fs_log.txt"
 SYNCS: dict[str, int] = {
@@ -171,10 +172,10 @@ class FsMark(Tool):
             word for letter, value in given if letter != "L" or options["keep_files"] for word in (f"-{letter}", value)
         ]
         # Its own limit for the name of a directory can be as low as 40 bytes, so it is started inside of it.
-        inside = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "inside", directory)
         verbose = ("-v",) if options["call_times"] else ()
         cache = self.cache_of(workload)
-        return Command(argv=(*inside, "fs_mark", "-d", ".", "-l", f"{output}/{LOG}", *words, *verbose), cache=cache)
+        argv = ("fs_mark", "-d", ".", "-l", f"{output}/{LOG}", *words, *verbose)
+        return Command(argv=run_inside(directory, *argv), cache=cache)
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:
         """Return files a second over all iterations, and of each where there are several."""

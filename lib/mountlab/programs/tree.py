@@ -33,6 +33,7 @@ _ORDER = ("make", "git-status", "copy", "grep", "stat", "remove")
 _MARKED_EVERY, _MARKED_RANK, _MARKED_LEAST = 10, 5, 64
 """By the rank of its size one file of ten has the line that grep looks for, where it has that many bytes."""
 _BLOCK_BYTES = 4 * KIB
+TEXT = Written("text of some forty words, as source files are", True)
 _GIT = Program(name="git", packages=everywhere("git"), version=("git", "--version"))
 
 
@@ -91,7 +92,7 @@ class Tree(OperationsTool):
         return (*self.programs, _GIT) if "git-status" in self.measured(workload) else self.programs
 
     def arguments(self, workload: Workload, output: str) -> tuple[str, ...]:
-        return tuple(" ".join(f"{at}:{value}" for at, value in table) for table in (LINUX_SIZES, LINUX_ROOMS))
+        return tables()
 
     def expected_counts(self, workload: Workload) -> Mapping[str, tuple[int, ...]]:
         files = int(workload.options["files"])
@@ -111,12 +112,18 @@ class Tree(OperationsTool):
         return amounts_of(files).blocks * (2 if "copy" in measured else 1) + KIB * files + 16 * _BLOCK_BYTES
 
     def written(self, workload: Workload) -> Written:
-        return Written("text of some forty words, as source files are", True)
+        return TEXT
+
+
+def tables() -> tuple[str, str]:
+    """Return what source_tree.sh takes for the sizes of files, and for their number in a directory."""
+    sizes, rooms = (" ".join(f"{at}:{value}" for at, value in table) for table in (LINUX_SIZES, LINUX_ROOMS))
+    return sizes, rooms
 
 
 @lru_cache
 def amounts_of(files: int) -> Amounts:
-    """Return what a tree of so many files holds: tree.sh computes the same sizes."""
+    """Return what a tree of so many files holds: source_tree.sh computes the same sizes."""
     sizes = list(_sizes(files))
     blocks = sum(math.ceil(size / _BLOCK_BYTES) for size in sizes) * _BLOCK_BYTES
     marked = sum(size >= _MARKED_LEAST for size in sizes[_MARKED_RANK::_MARKED_EVERY])

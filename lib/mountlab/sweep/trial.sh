@@ -94,7 +94,8 @@ snapshot() {
 weigh() {
     [ -n "$in_memory" ] || return 0
     source=0
-    [ ! -e "$out.data" ] || source=$(stat -c %s "$out.data" 2>/dev/null || echo 0)
+    if [ -d "$out.data" ]; then source=$(du -sk "$out.data" 2>/dev/null | awk '{ printf "%.0f", $1 * 1024 }')
+    elif [ -e "$out.data" ]; then source=$(stat -c %s "$out.data" 2>/dev/null || echo 0); fi
     {
         printf '==> %s <==\n' "$1"
         awk 'BEGIN { while (page == "" && (getline < "/proc/self/smaps") > 0) if ($1 == "KernelPageSize:") page = $2 }
