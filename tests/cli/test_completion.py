@@ -25,11 +25,11 @@ from shell_tab import COMMANDS, SHELLS, Terminal, terminal
 HOSTILE = ("a b;$(touch ran)", "c'`touch ran`\"&|x", "e*?[~]#{f,g}:=\\", "z!")
 """Names of directories of results; in a shell each would do something if it were not quoted."""
 FREE_TEXT = {
-    "--accept", "--as", "--at", "--at-once", "--author", "--baseline", "--cell", "--check", "--env", "--erase",
-    "--filesystem", "--kernel", "--licence", "--metric", "--name", "--pivot", "--port", "--question", "--reason",
-    "--repeats", "--runs-differ", "--scheduler", "--since", "--size", "--time-limit", "--timeout", "--title",
-    "--unit", "--until", "--user", "--var", "--width-cm", "--worse-than", "-p", "COMMAND", "DEVICE", "FILESYSTEM",
-    "SQL", "TRIAL", "sweep new NAME",
+    "--accept", "--as", "--at", "--at-once", "--author", "--baseline", "--cell", "--check", "--commit-clients",
+    "--env", "--erase", "--filesystem", "--kernel", "--licence", "--metric", "--name", "--pivot", "--port",
+    "--question", "--reason", "--repeats", "--runs-differ", "--scheduler", "--since", "--size", "--time-limit",
+    "--timeout", "--title", "--unit", "--until", "--user", "--var", "--width-cm", "--worse-than", "-p", "COMMAND",
+    "DEVICE", "FILESYSTEM", "SQL", "TRIAL", "sweep new NAME",
 }  # fmt: skip
 """Arguments whose values no file has. A new argument stands here, or has choices, or is of a `ArgumentKind`."""
 HEAVY = {"dask", "duckdb", "matplotlib", "numpy", "pandas", "papermill", "pydantic", "pyarrow", "scipy", "yaml"}

@@ -153,6 +153,9 @@ def test_the_files_hold_the_figures_and_a_sweep_of_fio(directory: Path) -> None:
     assert made == fio_sweep(run)
     assert resolve({"name": "again", **made}, where="again.yml").sweep.workloads[0].options["rw"] == "randread"
     assert b"NOT VALIDATED" in files[FIO]
+    watched = {"filesystems": {"tmpfs": {"type": "in_place", "path": "/srv"}}}
+    in_place = fio_sweep(replace(run, info=replace(run.info, parameters=watched)))
+    assert in_place["filesystems"] == {"tmpfs": {"type": "dir", "path": "/srv"}}, "fio makes a directory of its own"
     assert json.loads(files[KEPT])[0]["trial_id"] == "p0001"
 
 

@@ -165,7 +165,7 @@ def fio_sweep(run: ProfiledRun) -> dict[str, Any]:
     if not workloads or not isinstance(filesystems, Mapping):
         return {}
     kept = {
-        name: {key: value for key, value in entry.items() if key not in _OF_OUR_DESIGN}
+        name: {key: value for key, value in entry.items() if key not in _OF_OUR_DESIGN} | _made_for(entry)
         for name, entry in filesystems.items()
         if name in {fs.name for fs in run.sweep.filesystems}
     }
@@ -177,6 +177,11 @@ def fio_sweep(run: ProfiledRun) -> dict[str, Any]:
     if run.sweep.baseline:
         sweep["baseline"] = run.sweep.baseline
     return {**sweep, "workloads": workloads}
+
+
+def _made_for(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return what fio needs else than a watched program, for which no directory is made."""
+    return {"type": "dir"} if entry.get("type") == "in_place" else {}
 
 
 def work_of(profile: Profile) -> dict[str, float]:

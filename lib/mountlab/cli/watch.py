@@ -35,6 +35,13 @@ def add(verbs: Any) -> None:
     made.add_argument(
         "--drop-caches", action="store_true", help="empty the page cache of the box before it; takes root"
     )
+    made.add_argument(
+        "--trace", action="store_true", help="run it once more, and record its system calls: operations, sizes, syncs"
+    )
+    made.add_argument(
+        "--commit-clients", type=int, default=1, metavar="N",
+        help="with a metric commit_rate: how many clients can wait for a commit at the same time (default: 1)",
+    )  # fmt: skip
     made.add_argument("--timeout", default="24h", metavar="TIME", help="end it then (default: 24h)")
     made.add_argument(
         "command", nargs=argparse.REMAINDER, metavar=_COMMAND, help="after `--`: the program and its arguments"
@@ -62,6 +69,8 @@ def _watch(arguments: Arguments) -> int:
         metrics=arguments.metric,
         environment=arguments.env,
         drop_caches=arguments.drop_caches,
+        trace=arguments.trace,
+        commit_clients=arguments.commit_clients,
         timeout=arguments.timeout,
         measured=prepare,
     )

@@ -23,6 +23,8 @@ def watch(
     metrics: Sequence[str] = (),
     environment: Sequence[str] = (),
     drop_caches: bool = False,
+    trace: bool = False,
+    commit_clients: int = 1,
     timeout: str = LONGEST,
     measured: Callable[[], object] | None = None,
 ) -> Path:
@@ -30,7 +32,8 @@ def watch(
 
     `directory` is where it runs: here, where none is given; on another box a path there. `metrics` are written
     NAME=PATTERN:UNIT:BETTER, as for `mountlab watch`. `environment` names variables that it gets; on the local box it
-    gets PATH, too. `measured`: as for `run`. Raises MountlabError.
+    gets PATH, too. `trace`: it runs once more, with its system calls recorded. `commit_clients`: how many can wait for
+    a commit at the same time, where a metric is `commit_rate`. `measured`: as for `run`. Raises MountlabError.
     """
     here = paths.load_box(box).embedded == "loopback"
     place = _directory(directory, here=here, box=box)
@@ -42,6 +45,8 @@ def watch(
         metrics=metrics,
         environment=_environment(environment, here=here),
         cold=drop_caches,
+        trace=trace,
+        commit_clients=commit_clients,
         longest=timeout,
     )
     resolved = resolve(asked.parameters(), where="mountlab watch")

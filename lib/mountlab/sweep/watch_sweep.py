@@ -30,6 +30,10 @@ class WatchRequest:
     """As they are typed: NAME=PATTERN:UNIT:BETTER."""
     environment: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
+    trace: bool = False
+    """Whether it runs once more after that, with its system calls recorded."""
+    commit_clients: int = 1
+    """How many can wait for a commit at the same time, where a metric is commit_rate."""
     longest: str = LONGEST
 
     @property
@@ -48,6 +52,8 @@ class WatchRequest:
         workload["metrics"] = clock | dict(map(read_metric_text, self.metrics))
         if self.environment:
             workload["environment"] = dict(self.environment)
+        if self.commit_clients != 1:
+            workload["commit_clients"] = self.commit_clients
         if self.cold:
             workload["cache"] = "cold"
         return {
@@ -64,6 +70,7 @@ class WatchRequest:
                 "shortest_trial": "0s",
                 "trial_timeout": self.longest,
                 "retries": 0,
+                "profile": self.trace,
             },
         }
 
