@@ -88,8 +88,8 @@ class Pgbench(Tool):
 
     The cluster is made once a run (initdb, `pgbench -i`) and kept as a compressed archive in the run's output
     directory. Each trial unpacks it before the caches are dropped: all trials begin with the same files, written one
-    after the other, without the gaps that loading leaves. With scale 10 (190 MB) making it took 3.6 s and unpacking
-    0.7 s on tmpfs with two processors; its archive took 13 MB.
+    after the other, without the gaps that loading leaves. With scale 10 (188 MB) making it took 4.5 s and unpacking
+    1.1 s on tmpfs with two processors; its archive took 14 MB.
     """
 
     name = "pgbench"
