@@ -106,6 +106,8 @@ def test_scripts_are_shown_by_their_first_line() -> None:
         ("sudo", True, False, "root"),
         ("sudo", False, True, "sudo"),
         ("none", True, True, "none"),
+        ("login", True, False, "root"),
+        ("login", False, True, "none"),
     ],
 )
 def test_rights_are_what_the_login_has_limited_by_become(

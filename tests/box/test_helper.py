@@ -98,6 +98,7 @@ OF_EVERY_FAMILY = [
     Filesystem(name="shm", type="shmfs"),
     Filesystem(name="huge", type="hugetlbfs", size_bytes=SMALL),
     Filesystem(name="dir", type="dir"),
+    Filesystem(name="place", type="in_place", path="/srv"),
     Filesystem(name="bind", type="bind"),
     Filesystem(name="btrfs", type="btrfs", zram_bytes=SMALL),
     *(Filesystem(name=kind, type=kind, image_bytes=SMALL) for kind in ("ext2", "ext3", "ext4", "xfs")),

@@ -10,8 +10,10 @@ from checks.test_checks import CHAIN, EXT4, KNOWN, MIB, QUIET, READ, build, foun
 from checks.test_checks_machine import DIRECT, during
 from facts import known
 from mountlab.checks import Evidence, foresee
+from mountlab.core.mountinfo import mount_lines
 from mountlab.filesystems.counters import Extents
 from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from rows import every_row
 
 WHOLE = Extents(files=1, size=512 * MIB)
@@ -168,6 +170,14 @@ def test_a_tool_that_copies_from_memory_is_not_judged_by_its_read_calls() -> Non
 def test_a_kernel_that_does_not_count_the_calls_of_processes_says_nothing() -> None:
     evidence = program(read=512, device=(0, 0))
     assert found("cache-served", replace(evidence, around=dict.fromkeys(evidence.around, QUIET))) == []
+
+
+def test_a_watched_program_that_reads_pipes_and_no_files_is_not_served_by_the_page_cache() -> None:
+    evidence, lines = program(read=512, device=(0, 0)), mount_lines("27 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    small = OpenFiles(5, 3, [OpenDirectory("/srv", 1, 1, 0, 4096)], lines)
+    large = OpenFiles(5, 3, [OpenDirectory("/srv", 1, 1, 0, 512 * MIB)], lines)
+    assert found("cache-served", replace(evidence, open_files=dict.fromkeys(evidence.traffic, small))) == []
+    assert the_only("cache-served", replace(evidence, open_files=dict.fromkeys(evidence.traffic, large)))
 
 
 def test_a_program_that_reads_holes_is_told_so() -> None:

@@ -26,7 +26,7 @@ def watched(**directories: int) -> Evidence:
     places = {"data": "/srv/data/x", "root": "/var/lib", "nfs": "/mnt/nfs/x"}
     rows = [OpenDirectory(places[name], 2, 1, 1, size) for name, size in directories.items()]
     evidence = build(make(filesystems={"here": {"type": "dir", "path": "/srv/data"}}))
-    files = OpenFiles(5, rows, MOUNTS)
+    files = OpenFiles(5, 0, rows, MOUNTS)
     return replace(evidence, open_files=dict.fromkeys(evidence.traffic, files))
 
 

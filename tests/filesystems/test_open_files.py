@@ -11,6 +11,8 @@ MOUNTS = """27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 """
 TEXT = f"""==> looks <==
 7
+==> pipes <==
+2
 ==> directories <==
 3 2 1 4096 /srv/data/a b
 1 1 0 12 /srv/database
@@ -22,7 +24,7 @@ TEXT = f"""==> looks <==
 def test_directories_are_read_with_the_mount_that_holds_each() -> None:
     seen = read_open_files({TrialFiles.OPEN_FILES: TEXT})
     assert seen is not None
-    assert seen.looks == 7
+    assert (seen.looks, seen.pipes) == (7, 2)
     assert seen.directories[0] == OpenDirectory("/srv/data/a b", files=3, read=2, written=1, size_bytes=4096)
     assert {path: mount.fstype for path, mount in seen.mounts.items()} == {
         "/srv/data/a b": "xfs", "/srv/database": "ext4", "/srv/data/deep/er": "tmpfs",

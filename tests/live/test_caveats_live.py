@@ -106,7 +106,7 @@ def test_rounds_were_run_first_and_are_kept_beside_the_trial(run: Run) -> None:
     own = run.trials[run.trials["workload"] == "again"]
     assert kept == sorted(own["trial_id"])
     assert len(own) == 2
-    assert len(run.trials) == 2 * 7
+    assert len(run.trials) == 2 * 9
     assert list(run.trials["status"].unique()) == ["ok"]
 
 

@@ -17,6 +17,7 @@ from mountlab.sentences import comparison as comparison_sentences
 from mountlab.sentences.watched import watched_lines
 from mountlab.sweep.sweep_file import resolve
 from mountlab.sweep.watch_sweep import WatchRequest
+from ordinary import ordinary_user
 from ownbox import own_box
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("sshd", "filefrag")]
@@ -79,7 +80,7 @@ def test_each_program_is_called_what_it_is(runs: list[store.Run], name: str) -> 
 
 def test_two_runs_of_one_program_did_the_same_work(runs: list[store.Run]) -> None:
     lines = comparison_sentences.sentences(compare_runs(runs))
-    assert lines[0].startswith("Both did the same work: read ")
+    assert lines[0].startswith("Both did the same work, ")
 
 
 def test_nothing_but_what_the_programs_wrote_is_in_their_directory(runs: list[store.Run], place: Path) -> None:
@@ -114,3 +115,18 @@ def test_the_verb_reports_figures_that_a_program_prints_and_what_it_lacked(
     assert dict(zip(run.measurements["metric"], run.measurements["value"], strict=True))["rate"] == 12.5
     assert (path / "raw" / "t0001" / "stderr").read_text() == f"{place}\n"
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.requires_root  # to make the user
+def test_an_ordinary_user_watches_without_root() -> None:
+    with ordinary_user() as user:
+        become, python = user.python[:-1], user.python[-1]
+        done = subprocess.run(
+            [*become, f"MOUNTLAB_RESULTS={user.home}/results", python, "-m", "mountlab", "watch", "--in",
+             str(user.home), "--", "sh", "-c", "id -u > x; cat x"],
+            cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert (user.home / "x").read_text().strip() not in ("", "0")
+        (page,) = (user.home / "results").glob("*/report.html")
+        assert "what the kernel logged meanwhile: that takes root" in page.read_text()

@@ -91,6 +91,7 @@ def test_the_report_answers_first_and_ends_with_the_appendix() -> None:
         "Options in effect",
         "What the program did",
         "Results",
+        "What each program does",
         "Why",
         "Trials",
         "Comparison with published figures",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.core.findings import Caveat
 from mountlab.core.mountinfo import mount_lines
 from mountlab.core.units import MIB
 from mountlab.filesystems.cache_counters import ArcReads, NfsBytes
@@ -22,10 +23,10 @@ from synthetic_run import SyntheticRun, synthetic_run
 
 SWEEP = resolve(WatchRequest(("prog",), "/srv", "local", repeats=2).parameters(), where="watch").sweep
 MOUNTS = mount_lines("27 1 254:0 / / rw,noatime - ext4 /dev/vda rw\n")
-FILES = OpenFiles(3, [OpenDirectory("/srv/x", 4, 4, 1, 5 * MIB)], MOUNTS)
+FILES = OpenFiles(3, 0, [OpenDirectory("/srv/x", 4, 4, 1, 5 * MIB)], MOUNTS)
 AROUND: dict[str, Any] = {
     "seconds": 2.0, "read_calls": 100 * MIB, "read_count": 50, "write_calls": 40 * MIB, "write_count": 60,
-    "fetched": 100 * MIB, "own": 0.25, "others": 0.0, "pressure": {"io": 0.5},
+    "fetched": 100 * MIB, "charged": 40 * MIB, "own": 0.25, "others": 0.0, "pressure": {"io": 0.5},
 }  # fmt: skip
 DEVICE = DeviceBytes(100 * MIB, 44 * MIB, 10)
 
@@ -46,15 +47,17 @@ def run_of(
 
 
 def said(*trials: dict[str, Any], **more: Any) -> str:
-    ((first, rest),) = watched_lines(run_of(*trials, **more))
+    run, (cell,) = run_of(*trials, **more), SWEEP.cells
+    doubt = Caveat(code="cache-served", severity="warning", message="", scope="cell", subject=cell.id)
+    ((first, rest),) = watched_lines(replace(run, caveats=[doubt]))
     return f"{first} {rest}"
 
 
 def test_an_honest_program_is_described_by_its_amounts() -> None:
     assert said({}) == (
-        "prog took 2.00 s (1 run). Of 100 MiB that its calls read storage delivered 100%. Its calls wrote 40.0 MiB, "
-        "and the device took 1.10 times as much. The device was flushed 5.0 times a second, by all programs together. "
-        "It had files open on / (ext4)."
+        "prog took 2.00 s (1 run). Of 100 MiB that its calls read, pipes included, storage delivered 100%. It wrote "
+        "40.0 MiB to files, and the device took 1.10 times as much. The device was flushed 5.0 times a second, by all "
+        "programs together. It had files open on / (ext4)."
     )
 
 
@@ -63,7 +66,7 @@ def test_an_honest_program_is_described_by_its_amounts() -> None:
     [
         ([{"fetched": 20 * MIB}], "storage delivered 20%; memory answered the rest"),
         ([{}, {"fetched": 0}], "storage delivered 0% to 100%; memory answered in some of the runs"),
-        ([{"fetched": 95 * MIB}], "storage delivered 95%. Its"),
+        ([{"fetched": 95 * MIB}], "storage delivered 95%. It wrote"),
         ([{"fetched": 0, "extents": Extents(files=1, size=100, hole=100)}],
          "storage delivered 0%; 100% of the bytes in its files has no data there (holes, unwritten space)"),
         ([{"read_calls": MIB}], "Its calls read 1.00 MiB: too little to say what answered."),
@@ -75,6 +78,12 @@ def test_an_honest_program_is_described_by_its_amounts() -> None:
 )  # fmt: skip
 def test_what_answered_its_reads_is_said(trials: list[dict[str, Any]], words: str) -> None:
     assert words in said(*trials)
+
+
+def test_pipes_that_its_calls_read_are_not_taken_for_memory() -> None:
+    """Without a caveat that holds it against the reads: `head -c 2G /dev/zero | wc -c` reads no file."""
+    ((first, _),) = watched_lines(replace(run_of({"fetched": 0}), caveats=[]))
+    assert "storage delivered 0%." in first
 
 
 def test_others_that_read_from_the_device_do_not_make_up_for_what_memory_answered() -> None:
@@ -89,7 +98,9 @@ def test_writes_that_stay_in_memory_and_a_device_that_is_never_flushed_are_said(
 
 
 def test_what_is_not_known_is_not_said() -> None:
-    text = said({"read_calls": None, "write_calls": None, "write_count": None}, device=None, files=None)
+    text = said(
+        {"read_calls": None, "write_calls": None, "write_count": None, "charged": None}, device=None, files=None
+    )
     assert text == "prog took 2.00 s (1 run). "
 
 
@@ -125,7 +136,8 @@ def test_a_run_of_another_kind_has_no_such_part() -> None:
 @pytest.mark.parametrize("change", [{}, {"read_calls": 103 * MIB}, {"seconds": 9.0, "fetched": 0}])
 def test_two_runs_that_did_the_same_work(change: dict[str, Any]) -> None:
     (line,) = same_work([run_of({}), run_of(change)], ["A", "B"])
-    assert line.startswith("Both did the same work: read 100 MiB, wrote 40.0 MiB")
+    assert line.startswith("Both did the same work, within 5\N{NO-BREAK SPACE}%: read 100 MiB")
+    assert ("100 MiB and 103 MiB" in line) == ("read_calls" in change)
 
 
 @every_row(

@@ -503,13 +503,14 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:28] == [
+    assert lines[:29] == [
         f"out={OUT}/t0001",
         f"directory={directory}",
         f"mountpoint={MNT}/tmpfs",
         "fstype=tmpfs",
         "target=''",
         "cache=cold",
+        "in_place=''",
         "lazy=''",
         "direct=''",
         "reads=''",

@@ -25,12 +25,15 @@ from rows import every_row
 )
 def test_a_program_is_named_as_people_call_it(argv: tuple[str, ...], name: str) -> None:
     assert WatchRequest(argv, "/srv", "local").name == name
+    assert WatchRequest(argv, "/srv", "local", label="mine").name == "mine"
 
 
 @every_row(
     ("text", "name", "entry"),
     [
         ("tps=tps = ([0-9.]+):1/s:higher", "tps", {"pattern": "tps = ([0-9.]+)", "unit": "1/s", "better": "higher"}),
+        ("n=stderr:n=([0-9]+):1:neither", "n",
+         {"pattern": "n=([0-9]+)", "unit": "1", "better": "neither", "from": "stderr"}),
         ("elapsed=took: ([0-9.]+):s", "elapsed", {"pattern": "took: ([0-9.]+)", "unit": "s"}),
         ("p=a:b:([0-9]+):ms:lower", "p", {"pattern": "a:b:([0-9]+)", "unit": "ms", "better": "lower"}),
         ("iops=$.jobs[0].read.iops:1/s:higher", "iops",

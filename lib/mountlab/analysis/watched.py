@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mountlab.analysis.run_view import RunView, TrialRecord
 from mountlab.checks.traffic import TELLING_BYTES
 from mountlab.core.model import Cell, Sweep
-from mountlab.filesystems import FAMILIES
+from mountlab.filesystems import is_in_place
 from mountlab.filesystems.cache_counters import ArcReads, NfsBytes
 from mountlab.filesystems.counters import Around, Extents
 from mountlab.filesystems.open_files import OpenFiles
@@ -49,11 +49,16 @@ class Observation:
         return min(delivered) / self.read_calls
 
     @property
+    def to_storage(self) -> int | None:
+        """Bytes that it wrote to files and did not remove again: what storage has to take."""
+        return self.around.charged
+
+    @property
     def amplification(self) -> float | None:
-        """Bytes that the device took by the time it ended for each byte of its write calls."""
-        if self.device_written is None or not self.write_calls or self.write_calls < TELLING_BYTES:
+        """Bytes that the device took by the time it ended for each byte that storage has to take of it."""
+        if self.device_written is None or self.to_storage is None or self.to_storage < TELLING_BYTES:
             return None
-        return self.device_written / self.write_calls
+        return self.device_written / self.to_storage
 
     @property
     def flush_rate(self) -> float | None:
@@ -87,7 +92,7 @@ class Observation:
 
 def is_watched(sweep: Sweep) -> bool:
     """Return whether all workloads of a sweep are programs that are watched where they are."""
-    return bool(sweep.cells) and all(FAMILIES[cell.filesystem.type].in_place for cell in sweep.cells)
+    return bool(sweep.cells) and all(is_in_place(cell.filesystem) for cell in sweep.cells)
 
 
 def observations(run: RunView, cell: Cell) -> list[Observation]:

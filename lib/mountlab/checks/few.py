@@ -9,7 +9,7 @@ from mountlab.checks.base import Check, Doubt, Evidence
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.numbers import listed
-from mountlab.filesystems import FAMILIES
+from mountlab.filesystems import is_in_place
 
 FEW = 5
 _HEAVY = "a heavy tail (lognormal, σ 1)"
@@ -74,7 +74,7 @@ _RESTS = {
 
 
 def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
-    if n < 2 and FAMILIES[cell.filesystem.type].in_place:
+    if n < 2 and is_in_place(cell.filesystem):
         message = "watched once: what it did was counted, and how that varies is not known. Use --repeats 5."
         yield Doubt.of_cell(cell, message, severity="note")
     elif n < 2:

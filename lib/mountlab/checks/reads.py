@@ -162,9 +162,20 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
         else:  # its own, without those of other programs
             to_files = around.charged
         surely, perhaps = around.read_calls - around.write_calls, around.read_calls - to_files
+        if reads_no_files(evidence, trial_id):
+            continue
         read = max(surely, perhaps) if delivered < UNSEEN_BELOW * perhaps else surely
         if read >= max(TELLING_BYTES, OWN_SHARE * holds_bytes(cell.workload)):
             yield Moved(trial_id, cell, "read", float(read), delivered)
+
+
+def reads_no_files(evidence: Evidence, trial_id: str) -> bool:
+    """Return whether a watched program was seen to read pipes, sockets or /dev/zero, with no files open that could hold
+    what its calls read."""
+    seen = evidence.open_files.get(trial_id)
+    if seen is None or not seen.pipes:
+        return False
+    return sum(one.size_bytes for one in seen.directories if one.read) < TELLING_BYTES
 
 
 def device_read_less(evidence: Evidence) -> Iterator[Doubt]:

@@ -10,7 +10,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.mountinfo import MountLine
 from mountlab.core.numbers import listed
 from mountlab.core.units import format_bytes
-from mountlab.filesystems import FAMILIES
+from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.open_files import OpenFiles
 
@@ -100,7 +100,7 @@ def _all_read(around: Around) -> int:
 
 
 def _not_watched(evidence: Evidence) -> str | None:
-    watched = any(FAMILIES[cell.filesystem.type].in_place for cell in evidence.sweep.cells)
+    watched = any(is_in_place(cell.filesystem) for cell in evidence.sweep.cells)
     looks = sum(files.looks for files in evidence.open_files.values())
     return "its processes could not be looked at" if watched and not looks else None
 

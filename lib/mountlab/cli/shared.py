@@ -141,7 +141,7 @@ def finish(path: Path) -> int:
         run = store.load_run(path)
         print(f"\n{run_answer(run)}\n", flush=True)
         page = write_report(path)
-    print(f"report: {disk.path_text(page)}")
+    print(f"report: {page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page}")
     errors = [caveat for caveat in run.caveats if run.sweep.design.strict and caveat.severity == "error"]
     if errors:
         print(f"error: strict: these figures cannot be trusted: {named(errors)}", file=sys.stderr)

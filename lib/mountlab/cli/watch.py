@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import shlex
+import stat
 from typing import Any
 
 from mountlab.cli.arguments import BOX, DIRECTORY, argument
-from mountlab.cli.shared import Arguments, finish, verb
+from mountlab.cli.shared import Arguments, finish, say, verb
 from mountlab.core.errors import InputError
 
 _COMMAND = "COMMAND"
@@ -20,6 +24,7 @@ def add(verbs: Any) -> None:
         "mountlab watch [--box BOX] [--repeats N] [--in DIR] [--metric NAME=PATTERN:UNIT:BETTER] -- COMMAND ..."
     )
     argument(made, BOX, "--box", default="local", help="where it runs (default: local)")
+    made.add_argument("--name", default="", help="what tables call it (default: of its words)")
     made.add_argument("--repeats", type=int, default=1, metavar="N", help="how often it runs (default: once)")
     place = "where it runs (default: here); on another box a path there"
     argument(made, DIRECTORY, "--in", dest="directory", type=str, metavar="DIR", help=place)
@@ -30,7 +35,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     made.add_argument(
         "--env", action="append", default=[], metavar="NAME",
-        help="a variable of this shell that it gets, and that the run keeps. On the local box it always gets PATH",
+        help="a variable of this shell that it gets, and that the run keeps. Here it always gets PATH and LANG",
     )  # fmt: skip
     made.add_argument(
         "--drop-caches", action="store_true", help="empty the page cache of the box before it; takes root"
@@ -48,6 +53,15 @@ def add(verbs: Any) -> None:
     )
 
 
+def _has_input() -> bool:
+    """Return whether something is piped or redirected to us, which the program would not get."""
+    try:
+        kind = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISREG(kind)
+
+
 def _watch(arguments: Arguments) -> int:
     from mountlab.report.kernels import prepare
     from mountlab.runner.watch import watch
@@ -61,11 +75,22 @@ def _watch(arguments: Arguments) -> int:
             allowed="a program and its arguments after `--`",
             next_step="such as: mountlab watch -- make -j4",
         )
+    if len(argv) == 1 and re.search(r"[\s|<>&;]", argv[0]) and not os.path.exists(argv[0]):
+        raise InputError(
+            "a line of a shell is no program",
+            where="mountlab watch",
+            got=argv[0],
+            allowed="a program and its arguments, each a word",
+            next_step=f"for a pipeline: mountlab watch -- sh -c {shlex.quote(argv[0])}",
+        )
+    if _has_input():
+        say("the program gets no standard input: let it read a file, as in: sh -c 'PROGRAM < FILE'")
     path = watch(
         argv,
         directory=arguments.directory,
         box=arguments.box,
         repeats=arguments.repeats,
+        name=arguments.name,
         metrics=arguments.metric,
         environment=arguments.env,
         drop_caches=arguments.drop_caches,

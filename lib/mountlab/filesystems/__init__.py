@@ -62,6 +62,11 @@ def guarded_steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
     return steps
 
 
+def is_in_place(fs: Filesystem) -> bool:
+    """Return whether it is a directory of the user's in which nothing is made. That of a log has no known type."""
+    return fs.type in FAMILIES and FAMILIES[fs.type].in_place
+
+
 def is_made(fs: Filesystem) -> bool:
     """Return whether mounting it makes it, what lies below it included."""
     return FAMILIES[fs.type].made and (fs.over is None or is_made(fs.over))

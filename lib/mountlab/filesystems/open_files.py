@@ -31,6 +31,8 @@ class OpenFiles:
 
     looks: int = 0
     """How often its processes were looked at."""
+    pipes: int = 0
+    """How often one of them was seen to have a pipe, a socket or a device without end open for reading."""
     directories: Sequence[OpenDirectory] = ()
     lines: Sequence[MountLine] = ()
     """All mounts of the box."""
@@ -56,4 +58,10 @@ def read_open_files(files: Mapping[str, str]) -> OpenFiles | None:
     for line in parts.get("directories", "").splitlines():
         files_, read, written, size, path = line.split(" ", 4)
         directories.append(OpenDirectory(path, int(files_), int(read), int(written), int(size)))
-    return OpenFiles(int(parts["looks"]), directories, mount_lines(parts.get("mountinfo", "")))
+    pipes = parts.get("pipes", "").strip()
+    return OpenFiles(
+        int(parts["looks"]),
+        int(pipes) if pipes.isdecimal() else 0,
+        directories,
+        mount_lines(parts.get("mountinfo", "")),
+    )

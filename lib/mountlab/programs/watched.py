@@ -17,7 +17,7 @@ from mountlab.programs.printed import CLOCK, read_figures, read_ok_status
 from mountlab.tools import wall_clock
 from mountlab.tools.base import CACHE, Command, Written
 
-_ENTER = 'cd -- "$1" && shift && exec "$@"'
+_ENTER = 'unset LC_ALL; cd -- "$1" && shift && exec "$@"'
 _COMMAND = CommandTool.options
 
 

@@ -15,7 +15,8 @@ from mountlab.checks import stated_facts
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.groups import by_key
 from mountlab.core.model import Sweep
-from mountlab.core.numbers import counted
+from mountlab.core.names import metric_noun
+from mountlab.core.numbers import counted, quantity
 from mountlab.core.text import aligned, lines_of
 from mountlab.sentences import capacity as capacity_sentences
 from mountlab.sentences.trust import trust_lines
@@ -37,7 +38,15 @@ def run_answer(run: RunView) -> str:
     behind += map(str, promise_lines(run))
     trust = trust_of(run)
     seen = [line for lines in watched_lines(run) for line in lines if line] if is_watched(run.sweep) else []
-    answer = [] if searches else seen or [answer_sentence(run, trust)]
+    if seen:
+        means = zip(*(run.estimates[name] for name in ("metric", "label", "mean", "unit", "n")), strict=True)
+        rows = [
+            (metric_noun(metric, label), quantity(mean, unit), f"n = {n}") for metric, label, mean, unit, n in means
+        ]
+        lines = [f"{name}. {text}" for name, text in trust_lines(run, trust)]
+        question = " ".join(run.sweep.question.split())
+        return lines_of([question, "", *seen, *lines, "", *aligned(rows), "", *_caveats(run.caveats)])
+    answer = [] if searches else [answer_sentence(run, trust)]
     answer += filter(None, [effect_sentence(run, trust)])
     first = [*answer, *(f"{name}. {text}" for name, text in trust_lines(run, trust))]
     return answer_text(

@@ -20,6 +20,7 @@ def watch(
     directory: str | Path | None = None,
     box: str = "local",
     repeats: int = 1,
+    name: str = "",
     metrics: Sequence[str] = (),
     environment: Sequence[str] = (),
     drop_caches: bool = False,
@@ -30,10 +31,11 @@ def watch(
 ) -> Path:
     """Run a program as it is, and return the run directory: `mountlab.watch(["make", "-j4"], repeats=5)`.
 
-    `directory` is where it runs: here, where none is given; on another box a path there. `metrics` are written
-    NAME=PATTERN:UNIT:BETTER, as for `mountlab watch`. `environment` names variables that it gets; on the local box it
-    gets PATH, too. `trace`: it runs once more, with its system calls recorded. `commit_clients`: how many can wait for
-    a commit at the same time, where a metric is `commit_rate`. `measured`: as for `run`. Raises MountlabError.
+    `directory` is where it runs: here, where none is given; on another box a path there. `name` is what tables call it.
+    `metrics` are written NAME=PATTERN:UNIT:BETTER, as for `mountlab watch`. `environment` names variables that it gets;
+    on the local box it gets PATH and the language, too. `trace`: it runs once more, with its system calls recorded.
+    `commit_clients`: how many can wait for a commit at the same time, where a metric is `commit_rate`. `measured`: as
+    for `run`. Raises MountlabError.
     """
     here = paths.load_box(box).embedded == "loopback"
     place = _directory(directory, here=here, box=box)
@@ -42,6 +44,7 @@ def watch(
         directory=place,
         box=box,
         repeats=repeats,
+        label=name,
         metrics=metrics,
         environment=_environment(environment, here=here),
         cold=drop_caches,
@@ -51,6 +54,10 @@ def watch(
     )
     resolved = resolve(asked.parameters(), where="mountlab watch")
     return workflow.run(resolved, results=paths.RESULTS, measured=measured)
+
+
+_OF_SHELL = ("PATH", "LANG", "LC_ALL")
+"""Variables of this shell that a program on this machine gets."""
 
 
 def _directory(given: str | Path | None, *, here: bool, box: str) -> str:
@@ -82,4 +89,4 @@ def _environment(names: Sequence[str], *, here: bool) -> dict[str, str]:
             raise ParameterError(
                 "a variable that is not set", where="--env", got=name, allowed="a variable of this shell"
             )
-    return {name: os.environ[name] for name in [*(["PATH"] if here and "PATH" in os.environ else []), *names]}
+    return {name: os.environ[name] for name in [*(name for name in _OF_SHELL if here and name in os.environ), *names]}

@@ -12,7 +12,7 @@ from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, range_of
 from mountlab.checks.work import is_same_amount
 from mountlab.core.model import Cell
 from mountlab.core.numbers import counted, listed, number
-from mountlab.core.units import format_bytes, format_seconds
+from mountlab.core.units import MIB, format_bytes, format_seconds
 
 _MOST_PLACES = 3
 """Mounts that a sentence names."""
@@ -23,11 +23,16 @@ def watched_lines(run: RunView) -> list[tuple[str, str]]:
     seen = ((cell, rows) for cell in run.sweep.cells if (rows := observations(run, cell)))
     return [
         (
-            " ".join([_time(cell, rows), *_reads(rows), *_arc(rows)]),
+            " ".join([_time(cell, rows), *_reads(rows, _codes(run, cell)), *_arc(rows)]),
             " ".join([*_writes(rows), *_flushes(rows), *_places(rows)]),
         )
         for cell, rows in seen
     ]
+
+
+def _codes(run: RunView, cell: Cell) -> set[str]:
+    """Return the codes of the caveats on a cell."""
+    return {caveat.code for caveat in run.caveats if caveat.subject == cell.id}
 
 
 def _typical(rows: Sequence[Observation], value: Callable[[Observation], float | None]) -> float | None:
@@ -40,17 +45,13 @@ def _time(cell: Cell, rows: Sequence[Observation]) -> str:
     seconds = [row.seconds for row in rows if row.seconds is not None]
     ran = counted(len(rows), "run")
     if not seconds:
-        return (
-            f"{cell.workload.label} was run {len(rows)} times."
-            if len(rows) > 1
-            else f"{cell.workload.label} was run once."
-        )
+        return f"{cell.workload.label} was watched ({ran})."
     least, most = format_seconds(min(seconds)), format_seconds(max(seconds))
     took = f"took {least}" if least == most else f"took {least} to {most}"
     return f"{cell.workload.label} {took} ({ran})."
 
 
-def _reads(rows: Sequence[Observation]) -> Iterator[str]:
+def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
     read = _typical(rows, lambda row: row.read_calls)
     if read is None:
         return
@@ -60,7 +61,8 @@ def _reads(rows: Sequence[Observation]) -> Iterator[str]:
     shares = [row.delivered_share for row in rows if row.delivered_share is not None]
     if shares:
         share = range_of([min(share, 1.0) for share in shares])
-        yield f"Of {format_bytes(read)} that its calls read storage delivered {share}{_rest(rows, shares)}."
+        what = f"{format_bytes(read)} that its calls read, pipes included,"
+        yield f"Of {what} storage delivered {share}{_rest(rows, shares, codes)}."
     for point in dict.fromkeys(point for row in rows for point, _ in row.nfs):
         moved = [nfs for row in rows for name, nfs in row.nfs if name == point]
         asked = median([nfs.read + nfs.direct_read for nfs in moved])
@@ -78,9 +80,9 @@ def _arc(rows: Sequence[Observation]) -> Iterator[str]:
         yield f"The ARC of ZFS answered {shares} of what all programs looked up there."
 
 
-def _rest(rows: Sequence[Observation], shares: Sequence[float]) -> str:
-    """Return what answered the rest of the reads; '' where storage answered in every run."""
-    if min(shares) >= CACHED_BELOW:
+def _rest(rows: Sequence[Observation], shares: Sequence[float], codes: set[str]) -> str:
+    """Return what answered the rest of the reads, where a caveat holds that against it: calls on pipes count, too."""
+    if min(shares) >= CACHED_BELOW or not codes & {"cache-served", "device-read-less"}:
         return ""
     without = [row.extents.without_data for row in rows if row.extents]
     if without and max(without) >= 1 - CACHED_BELOW:
@@ -101,7 +103,9 @@ def same_work(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
             if unequal:
                 lines.append(f"The two did not do the same work: {'; '.join(one.against(names) for one in unequal)}.")
             elif known:
-                lines.append(f"Both did the same work: {listed([one.together() for one in known])}.")
+                lines.append(
+                    f"Both did the same work, within 5\N{NO-BREAK SPACE}%: {listed([one.together() for one in known])}."
+                )
     return lines
 
 
@@ -129,13 +133,13 @@ class _Amount:
         return f"{names[0]} {self.verb} {first} and {names[1]} {second}"
 
     def together(self) -> str:
-        return f"{self.verb} {self._text(self.values[0])}"
+        return f"{self.verb} {' and '.join(dict.fromkeys(map(self._text, self.values)))}"
 
     def _text(self, value: float) -> str:
         return format_bytes(value) if self.unit == "B" else f"{value:.0f} {self.unit}"
 
 
-_TELLING = {"B": TELLING_BYTES, "flushes": 20, "calls": 1000, "files": 2}
+_TELLING = {"B": MIB, "flushes": 20, "calls": 1000, "files": 2}
 """Differences below these may have other reasons."""
 _QUIET = 0.1
 """Flushes are counted for all programs: where others take more of the processors, these may be theirs."""
@@ -149,15 +153,15 @@ _AMOUNTS: tuple[tuple[str, str, Callable[[Observation], float | None]], ...] = (
 
 
 def _writes(rows: Sequence[Observation]) -> Iterator[str]:
-    written = _typical(rows, lambda row: row.write_calls)
+    written = _typical(rows, lambda row: row.to_storage)
     if written is None or written < TELLING_BYTES:
         return
     ratio = _typical(rows, lambda row: row.amplification)
     if ratio is None:
-        yield f"Its calls wrote {format_bytes(written)}."
+        yield f"It wrote {format_bytes(written)} to files."
         return
     rest = "; the rest was still in memory when it ended" if ratio < CACHED_BELOW else ""
-    yield f"Its calls wrote {format_bytes(written)}, and the device took {number(ratio, 2)} times as much{rest}."
+    yield f"It wrote {format_bytes(written)} to files, and the device took {number(ratio, 2)} times as much{rest}."
 
 
 def _flushes(rows: Sequence[Observation]) -> Iterator[str]:

@@ -226,6 +226,8 @@ list_open_files() {
     {
         printf '==> looks <==\n'
         grep -c '^look$' "$out.fds"
+        echo '==> pipes <=='
+        LC_ALL=C grep -cE '^lr.* -> (pipe:|socket:|/dev/(zero|urandom|random))' "$out.fds"
         echo '==> directories <=='
         set -f
         IFS='
@@ -399,8 +401,9 @@ measure_beside_sampler() {
 }
 
 remove_all() {
-    rm -rf "$directory" "$out" "$out.data" "$out.trace" "$out.fds" "$out.paths"
-    [ -n "$in_place" ] || rm -f "$mountpoint/.mountlab-after"
+    after=$mountpoint/.mountlab-after
+    [ -z "$in_place" ] || after=''
+    rm -rf "$directory" "$out" "$out.data" "$out.trace" "$out.fds" "$out.paths" ${after:+"$after"}
 }
 
 umask 077

@@ -26,6 +26,8 @@ class WatchRequest:
     directory: str
     box: str
     repeats: int = 1
+    label: str = ""
+    """What tables call it; '' for a name that is made of its words."""
     metrics: Sequence[str] = ()
     """As they are typed: NAME=PATTERN:UNIT:BETTER."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -39,6 +41,8 @@ class WatchRequest:
     @property
     def name(self) -> str:
         """The name of the program, for tables and for the run directory, with what it is to do: git-status."""
+        if self.label:
+            return self.label
         program, *others = self.argv
         words = [program, *(word for word in others[:1] if _WORD.fullmatch(word))]
         name = "-".join(re.sub(r"[^a-z0-9]+", "-", word.rpartition("/")[2].lower()).strip("-") for word in words)
@@ -84,5 +88,9 @@ def read_metric_text(text: str) -> tuple[str, Raw]:
     place = ":".join(parts)
     if not equals or not name or not place or not unit:
         raise ParameterError("not a metric", where="--metric", got=repr(text), allowed=_EXAMPLE)
+    source, colon, pattern = place.partition(":")
+    from_stderr = source == "stderr" and bool(colon)
+    place = pattern if from_stderr else place
     entry: Raw = {"json" if place.startswith(("$.", "$[")) else "pattern": place, "unit": unit}
-    return name, entry | ({"better": better} if better else {})
+    more = {"better": better} if better else {}
+    return name, entry | more | ({"from": "stderr"} if from_stderr else {})

@@ -34,6 +34,7 @@ from mountlab_dev.bench import (
     table,
     tracing,
     trials,
+    watching,
 )
 from mountlab_dev.bench.cheap import many_cells
 from mountlab_dev.bench.reports import recorded_run
@@ -79,6 +80,7 @@ SUBJECTS: dict[str, Subject] = {
     "peer": lambda session: _in_memory(session, peer.rows),
     "perturbation": lambda session: perturbation.rows(session.box, perturbation.PAIRS, session.scratch / "pairs"),
     "over-time": lambda session: over_time.rows(session.box, over_time.PAIRS, session.scratch / "over-time"),
+    "watch": lambda session: watching.rows(session.box, watching.PAIRS, session.scratch / "watch"),
     "tracing": lambda session: tracing.rows(session.box, tracing.TRIALS, session.scratch / "tracing"),
     "precision": lambda _: precision.rows(),
     "memory": lambda session: control.memory(session.box, session.scratch),

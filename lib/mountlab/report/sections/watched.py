@@ -49,6 +49,7 @@ _AMOUNTS: tuple[tuple[str, Callable[[float], str], Callable[[Observation], float
     ("Read by its calls", format_bytes, lambda row: row.read_calls),
     ("Delivered to it by storage", format_bytes, lambda row: row.fetched),
     ("Written by its calls", format_bytes, lambda row: row.write_calls),
+    ("Written to files, for storage", format_bytes, lambda row: row.to_storage),
     ("Taken by the device, of all programs", format_bytes, lambda row: row.device_written),
     ("Flushes a second, of all programs", lambda value: number(value, 1), lambda row: row.flush_rate),
     ("Processor time, of all processors", "{:.0%}".format, lambda row: row.around.own),
@@ -68,7 +69,7 @@ def _amounts(cell: Cell, rows: Sequence[Observation]) -> Html:
     head: Head = [
         "Trial",
         "Time", "Read by calls", "Delivered to it", "Read from the device", "Written by calls",
-        "Written to the device", *numeric("Amplification", "Flushes", "Flushes/s"),
+        "Written to files", "Written to the device", *numeric("Amplification", "Flushes", "Flushes/s"),
     ]  # fmt: skip
     body = [
         [
@@ -78,6 +79,7 @@ def _amounts(cell: Cell, rows: Sequence[Observation]) -> Html:
             _size(row.fetched),
             _size(row.device_read),
             _size(row.write_calls),
+            _size(row.to_storage),
             _size(row.device_written),
             number(row.amplification, 2) if row.amplification is not None else "",
             str(row.flushes) if row.flushes is not None else "not known",
