@@ -25,13 +25,13 @@ WRITE = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "direct": 
 READ = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "16MiB", "direct": True, "time_based": True,
         "runtime": "600ms", "log_avg_msec": 20, "rate_iops": 600}  # fmt: skip
 SYNCED = """
-began=$(date +%s%N) n=0
+n=0
 while [ $n -lt 60 ]; do n=$((n + 1)); echo $n >> "$1/log"; [ $((n % $2)) != 0 ] || sync "$1/log"; done
-echo "commits $((60000000000 / ($(date +%s%N) - began)))"
+echo "commits $n"
 """
 COMMITS: dict[str, Any] = {
     "tool": "command", "argv": f"sh -c '{SYNCED}' synced {{directory}} {{every}}", "every": [1, 10], "space": "1MiB",
-    "metrics": {"commit_rate": {"pattern": r"commits (\d+)", "unit": "1/s", "better": "higher"}},
+    "metrics": {"commits": {"pattern": r"commits (\d+)", "unit": "1", "better": "higher"}},
 }  # fmt: skip
 """A log of 60 commits, of which each is synced, or each tenth."""
 

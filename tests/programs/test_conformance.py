@@ -321,8 +321,8 @@ JOBS = "[log]\nfsync=1\n"
 IN_DIRECTORIES = {"directories": 5, "files_per_directory": 7}
 LOGS = " ".join(f"--write_{kind}_log={OUTPUT}/fio" for kind in ("bw", "lat", "iops"))
 LAID_OUT = f"fio --name=mountlab --directory={DIRECTORY} --bs=4096 --numjobs=1 --ioengine=psync --refill_buffers=1"
-COMMITS = {"metrics": {"commit_rate": {"pattern": "(x)", "unit": "1/s", "better": "higher"}}}
-FIGURES = {("commit_rate", ""): 100.0, ("elapsed", ""): 2.0}
+COMMITS = {"metrics": {"commits": {"pattern": "(x)", "unit": "1", "better": "neither"}}}
+FIGURES = {("commits", ""): 100.0, ("elapsed", ""): 2.0}
 HANDED_THROUGH: dict[str, Any] = {
     "rate_iops": 500, "thread": True, "lat_percentiles": True, "slat_percentiles": True, "clat_percentiles": False,
     "percentile_list": "50:99", "nrfiles": 200, "openfiles": 1, "file_service_type": "random", "norandommap": True,
@@ -353,7 +353,7 @@ GOLDEN: dict[str, list[Golden]] = {
             "commit_clients",
             8,
             COMMITS,
-            ["claims: Commits(rate=100.0, clients=1, seconds=2.0) => Commits(rate=100.0, clients=8, seconds=2.0)"],
+            ["claims: Commits(rate=100.0, clients=1, seconds=1.0) => Commits(rate=100.0, clients=8, seconds=1.0)"],
         ),
         ("cache", "cold", {}, ["cache: => cold"]),
         ("cache", "warm", {"prepare": "mkdir {directory}/sub"}, ["cache: => warm"]),
@@ -635,7 +635,7 @@ GOLDEN: dict[str, list[Golden]] = {
             "commit_clients",
             8,
             COMMITS,
-            ["claims: Commits(rate=100.0, clients=1, seconds=2.0) => Commits(rate=100.0, clients=8, seconds=2.0)"],
+            ["claims: Commits(rate=100.0, clients=1, seconds=1.0) => Commits(rate=100.0, clients=8, seconds=1.0)"],
         ),
         ("cache", "cold", {}, ["cache: as_is => cold"]),
     ],

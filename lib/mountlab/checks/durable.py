@@ -45,7 +45,7 @@ def not_durable(evidence: Evidence) -> Iterator[Doubt]:
     """Commits that were acknowledged before they were on the device.
 
     A workload calls its commits durable: pgbench that writes, with `fsync` and `synchronous_commit`; sqlite with
-    `synchronous: full` or `extra`; flushes of fio and of pg_test_fsync; a command with the metric `commit_rate`. In
+    `synchronous: full` or `extra`; flushes of fio and of pg_test_fsync; a command with the metric `commits`. In
     some trial there were more of them than flushes of the device times clients: one flush may serve a commit of each
     client. Not on file systems in memory, where nothing is durable.
     """

@@ -45,7 +45,7 @@ def add(verbs: Any) -> None:
     )
     made.add_argument(
         "--commit-clients", type=int, default=1, metavar="N",
-        help="with a metric commit_rate: how many clients can wait for a commit at the same time (default: 1)",
+        help="with a metric commits: how many clients can wait for a commit at the same time (default: 1)",
     )  # fmt: skip
     made.add_argument("--timeout", default="24h", metavar="TIME", help="end it then (default: 24h)")
     made.add_argument(

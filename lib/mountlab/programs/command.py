@@ -17,8 +17,9 @@ from mountlab.tools import wall_clock
 from mountlab.tools.base import CACHE, Command, Commits, Tool, ToolOutput, Written, checksum
 
 DIRECTORY, OUTPUT = "directory", "output"
-COMMIT_RATE = "commit_rate"
-"""A metric that a sweep may define, in 1/s: commits that the command acknowledges as durable."""
+COMMITS = "commits"
+"""A metric that a sweep may define, a number: commits that the command acknowledges as durable. (A rate would be of a
+part of its time, which is not known.)"""
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([a-z][a-z0-9_]*)\}")
 """'{name}' stands for a value, '{{name}}' for '{name}' itself. Any other brace stays as it is."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -57,8 +58,8 @@ class CommandTool(Tool):
         "commit_clients": Option(
             kind="int",
             default=1,
-            help="how many clients can wait for a commit at the same time, where `metrics` has commit_rate: commits a "
-            "second that the program calls durable (caveat not-durable)",
+            help="how many clients can wait for a commit at the same time, where `metrics` has commits: those "
+            "that the program calls durable (caveat not-durable)",
         ),
         "cache": CACHE,
     }
@@ -144,11 +145,10 @@ class CommandTool(Tool):
         return [measure(figure, output) for figure in read_figures(workload.options, "workload")]
 
     def commits(self, workload: Workload, figures: Mapping[tuple[str, str], float]) -> Commits | None:
-        """The metric COMMIT_RATE of the sweep, over `elapsed` where the sweep has that too."""
-        if (COMMIT_RATE, "") not in figures:
+        """The metric COMMITS of the sweep."""
+        if (COMMITS, "") not in figures:
             return None
-        clients = int(workload.options["commit_clients"])
-        return Commits(figures[COMMIT_RATE, ""], clients, figures.get(("elapsed", "")))
+        return Commits(figures[COMMITS, ""], int(workload.options["commit_clients"]), seconds=1.0)
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
         return int(workload.options["space"])

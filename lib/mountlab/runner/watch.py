@@ -34,7 +34,7 @@ def watch(
     `directory` is where it runs: here, where none is given; on another box a path there. `name` is what tables call it.
     `metrics` are written NAME=PATTERN:UNIT:BETTER, as for `mountlab watch`. `environment` names variables that it gets;
     on the local box it gets PATH and the language, too. `trace`: it runs once more, with its system calls recorded.
-    `commit_clients`: how many can wait for a commit at the same time, where a metric is `commit_rate`. `measured`: as
+    `commit_clients`: how many can wait for a commit at the same time, where a metric is `commits`. `measured`: as
     for `run`. Raises MountlabError.
     """
     here = paths.load_box(box).embedded == "loopback"

@@ -35,7 +35,7 @@ class WatchRequest:
     trace: bool = False
     """Whether it runs once more after that, with its system calls recorded."""
     commit_clients: int = 1
-    """How many can wait for a commit at the same time, where a metric is commit_rate."""
+    """How many can wait for a commit at the same time, where a metric is commits."""
     longest: str = LONGEST
 
     @property
