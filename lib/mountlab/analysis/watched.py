@@ -146,6 +146,7 @@ def unseen(run: RunView, rows: Sequence[Observation]) -> list[str]:
 
 _ALWAYS = (
     "files that it opened and closed between two looks, and files that it only mapped (mmap)",
+    "reads and writes by AIO, io_uring and mmap: the kernel counts the bytes of read and write calls only",
     "processes that left it (daemons): what these did after it had ended",
     "single operations: for these let it be traced (`mountlab watch --trace`)",
 )

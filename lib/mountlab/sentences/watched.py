@@ -56,7 +56,7 @@ def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
     if read is None:
         return
     if read < TELLING_BYTES:
-        yield f"Its calls read {format_bytes(read)}: too little to say what answered."
+        yield f"Its calls read {format_bytes(read)}, without AIO, io_uring and mmap: too little to say what answered."
         return
     shares = [row.delivered_share for row in rows if row.delivered_share is not None]
     if shares:
