@@ -65,7 +65,7 @@ def server_answered(evidence: Evidence) -> Iterator[Doubt]:
             if moved.from_server >= TELLING_BYTES
         ]
         for point, rows in by_key((row[1], row) for row in read).items():
-            if not _is_served_here(evidence, cell.filesystem.name, point):
+            if not _is_served_here(evidence, point):
                 most = format_bytes(float(max(row[2] for row in rows)))
                 yield Doubt.of_cell(
                     cell,
@@ -87,7 +87,7 @@ def server_answered(evidence: Evidence) -> Iterator[Doubt]:
                 )
 
 
-def _is_served_here(evidence: Evidence, filesystem: str, point: str) -> bool:
+def _is_served_here(evidence: Evidence, point: str) -> bool:
     lines = (line for files in evidence.open_files.values() for line in files.lines if line.mountpoint == point)
     sources = {line.source for line in lines}
     return bool(sources) and all(source.startswith(_HERE) for source in sources)

@@ -10,7 +10,6 @@ from mountlab.analysis.load_curve import CellSearch
 from mountlab.analysis.promises import answer_sentence, promise_lines
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import trust_of
-from mountlab.analysis.watched import is_watched
 from mountlab.checks import stated_facts
 from mountlab.core.findings import Caveat, Comparison
 from mountlab.core.groups import by_key
@@ -20,7 +19,7 @@ from mountlab.core.numbers import counted, quantity
 from mountlab.core.text import aligned, lines_of
 from mountlab.sentences import capacity as capacity_sentences
 from mountlab.sentences.trust import trust_lines
-from mountlab.sentences.watched import watched_lines
+from mountlab.sentences.watched import watched_text
 from mountlab.sentences.why import answer_lines
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording.caveats import grouped
@@ -37,8 +36,7 @@ def run_answer(run: RunView) -> str:
     behind = [f"{subject}: {text}" if subject else text for subject, text in answer_lines(run)]
     behind += map(str, promise_lines(run))
     trust = trust_of(run)
-    seen = [line for lines in watched_lines(run) for line in lines if line] if is_watched(run.sweep) else []
-    if seen:
+    if seen := watched_text(run):
         means = zip(*(run.estimates[name] for name in ("metric", "label", "mean", "unit", "n")), strict=True)
         rows = [
             (metric_noun(metric, label), quantity(mean, unit), f"n = {n}") for metric, label, mean, unit, n in means

@@ -18,6 +18,11 @@ _MOST_PLACES = 3
 """Mounts that a sentence names."""
 
 
+def watched_text(run: RunView) -> list[str]:
+    """Return the sentences on watched programs for a first screen, the leading one first; [] of other runs."""
+    return [text for lines in watched_lines(run) for text in lines if text] if is_watched(run.sweep) else []
+
+
 def watched_lines(run: RunView) -> list[tuple[str, str]]:
     """Return what each watched program of a run did: what answered its reads, and then the rest."""
     seen = ((cell, rows) for cell in run.sweep.cells if (rows := observations(run, cell)))

@@ -41,7 +41,7 @@ from mountlab.report.sections.shared import (
 from mountlab.report.sections.watched import amounts
 from mountlab.report.sections.why import behind_answer
 from mountlab.sentences.trust import trust_lines
-from mountlab.sentences.watched import watched_lines
+from mountlab.sentences.watched import watched_text
 from mountlab.stats import STATISTICS
 from mountlab.wording import extension_words, verdicts
 from mountlab.wording import phrases as words
@@ -111,8 +111,7 @@ def _answer(run: RunView) -> Html:
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     causes = behind_answer(run)
     trust = trust_of(run)
-    seen = [text for lines in watched_lines(run) for text in lines if text] if is_watched(run.sweep) else []
-    lead, *others = seen or [answer_sentence(run, trust)]
+    lead, *others = watched_text(run) or [answer_sentence(run, trust)]
     sentences = searched or [html.paragraph(lead, kind="lead"), *map(html.paragraph, others)]
     if changed := effect_sentence(run, trust):
         sentences.append(html.paragraph(changed))
