@@ -138,7 +138,7 @@ def test_a_file_of_the_same_name_in_another_container_is_not_ours(loop: Loop, tm
         opened.truncate(2**20)
     with mount_namespace("private") as pid:
         command(*entered(pid), "mount", "--bind", str(elsewhere), str(tmp_path))
-        command(*entered(pid), "losetup", loop.device, str(loop.image))
+        loop.device = command(*entered(pid), "losetup", "--find", "--show", str(loop.image))
         if loop.shown != str(loop.image) and loop.shown.endswith(str(loop.image)):
             command("losetup", "--detach", loop.device)
             pytest.skip("in a chroot the kernel calls files of another container otherwise")
