@@ -8,7 +8,7 @@ import pandas as pd
 from checks.test_checks import EXT4, found, the_only
 from facts import known
 from mountlab.analysis.measurements import measurement_frame
-from mountlab.checks import CHECKS, Evidence
+from mountlab.checks import CHECKS, Evidence, moved_below
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement, Trial
 from mountlab.filesystems.counters import Around
@@ -150,7 +150,9 @@ def test_who_claims_nothing_is_not_doubted(workload: dict[str, Any]) -> None:
 
 def test_the_disk_counts_the_flushes_of_its_partitions() -> None:
     assert found("not-durable", evidence(TPCB, TEN_S, 250, chain=(PART,))) == []
-    assert "vda counted" in the_only("not-durable", evidence(TPCB, TEN_S, 10, chain=(PART,))).message
+    seen = evidence(TPCB, TEN_S, 10, chain=(PART,))
+    assert "vda counted" in the_only("not-durable", seen).message
+    assert {below.flushes for below in moved_below(seen, seen.traffic, seen.mounts).values()} == {10}
 
 
 @every_row(
@@ -170,6 +172,8 @@ def test_where_flushes_are_not_counted_the_check_could_not_look(more: dict[str, 
     seen = evidence(TPCB, TEN_S, 0, **more)
     assert found("not-durable", seen) == []
     assert why in str(CHECKS["not-durable"].blind(seen))
+    for below in moved_below(seen, seen.traffic, seen.mounts).values():
+        assert (below.flushes, why in below.flushes_unseen) == (None, True)
 
 
 def test_nothing_is_claimed_of_a_file_system_in_memory() -> None:

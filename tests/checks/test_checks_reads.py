@@ -201,6 +201,21 @@ def test_what_other_programs_moved_is_not_taken_for_its_own(what: str, own: dict
     assert bool(found("cache-served", during(evidence=evidence, **own))) == raised, what
 
 
+def test_files_on_another_device_are_not_taken_for_memory() -> None:
+    """Its processes got all of it from some storage, and the device below its directory gave nothing."""
+    evidence = during(evidence=program(read=512, device=(0, 0)), fetched=512 * MIB, charged=0)
+    assert found("cache-served", evidence) == []
+
+
+@every_row(("fstype", "raised"), [("ext4", True), ("fuse.sshfs", False), ("zfs", False), ("9p", False)])
+def test_reads_from_a_file_system_that_counts_no_deliveries_are_not_taken_for_memory(fstype: str, raised: bool) -> None:
+    lines = mount_lines(f"27 1 254:0 / / rw - ext4 /dev/vda rw\n31 27 0:50 / /far rw - {fstype} far rw\n")
+    files = OpenFiles(3, 0, [OpenDirectory("/far/x", 1, 1, 0, 512 * MIB)], lines)
+    evidence = during(evidence=program(read=512, device=(0, 0)), fetched=0, charged=0)
+    evidence = replace(evidence, open_files=dict.fromkeys(evidence.traffic, files))
+    assert bool(found("cache-served", evidence)) == raised
+
+
 # --- direct I/O with data=journal -------------------------------------------------------------------------------------
 
 

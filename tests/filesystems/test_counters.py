@@ -132,6 +132,17 @@ def test_what_each_client_made_of_its_cache_is_kept_by_its_name() -> None:
     assert seen.clients == {"a-b": "drop_caches", "c": "filled"}
 
 
+def test_pressure_of_its_own_cgroup_is_kept_beside_that_of_the_box() -> None:
+    group = "/sys/fs/cgroup/unified/mountlab-r.t0001.77"
+    totals = {f"{group}/io.pressure": (250_000, 1_500_000), f"{group}/cpu.pressure": (0, 500_000)}
+    before, after = (
+        {name: f"some avg10=0.00 avg60=0.00 avg300=0.00 total={pair[side]}" for name, pair in totals.items()}
+        for side in (0, 1)
+    )
+    assert changed(before, after).own_pressure == {"io": pytest.approx(0.25), "cpu": pytest.approx(0.1)}
+    assert changed().own_pressure == {}
+
+
 def test_pressure_is_a_share_of_the_time() -> None:
     assert changed().pressure == {"cpu": pytest.approx(2.5 / 5.0)}
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from mountlab.analysis.run_view import TrialRecord
+from mountlab.checks import Below
 from mountlab.core.findings import Caveat
 from mountlab.core.mountinfo import mount_lines
 from mountlab.core.units import MIB
 from mountlab.filesystems.cache_counters import ArcReads, NfsBytes
 from mountlab.filesystems.counters import Around, Extents
-from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from mountlab.report import sections
 from mountlab.sentences.watched import same_work, watched_lines
@@ -28,12 +28,10 @@ AROUND: dict[str, Any] = {
     "seconds": 2.0, "read_calls": 100 * MIB, "read_count": 50, "write_calls": 40 * MIB, "write_count": 60,
     "fetched": 100 * MIB, "charged": 40 * MIB, "own": 0.25, "others": 0.0, "pressure": {"io": 0.5},
 }  # fmt: skip
-DEVICE = DeviceBytes(100 * MIB, 44 * MIB, 10)
+DEVICE = Below(100 * MIB, 44 * MIB, lost=0, flushes=10)
 
 
-def run_of(
-    *trials: dict[str, Any], device: DeviceBytes | None = DEVICE, files: OpenFiles | None = FILES
-) -> SyntheticRun:
+def run_of(*trials: dict[str, Any], device: Below | None = DEVICE, files: OpenFiles | None = FILES) -> SyntheticRun:
     """A run of a watched program; `trials`: what is not as in AROUND, for each."""
     plain = synthetic_run(blocks=1)
     rows = plain.trials[~plain.trials["warmup"].astype(bool)].iloc[: len(trials)]
@@ -88,14 +86,56 @@ def test_pipes_that_its_calls_read_are_not_taken_for_memory() -> None:
 
 
 def test_others_that_read_from_the_device_do_not_make_up_for_what_memory_answered() -> None:
-    busy = DeviceBytes(900 * MIB, 44 * MIB, 10)
+    busy = replace(DEVICE, read=900 * MIB)
     assert "storage delivered 20%" in said({"fetched": 20 * MIB}, device=busy)
 
 
 def test_writes_that_stay_in_memory_and_a_device_that_is_never_flushed_are_said() -> None:
-    text = said({}, device=DeviceBytes(100 * MIB, 4 * MIB, 0))
+    text = said({}, device=replace(DEVICE, written=4 * MIB, flushes=0))
     assert "the device took 0.10 times as much; the rest was still in memory when it ended" in text
     assert "The device was never flushed." in text
+
+
+def test_files_on_another_device_are_judged_by_what_its_own_processes_got() -> None:
+    assert "storage delivered 100%" in said({}, device=replace(DEVICE, read=0))
+
+
+def test_what_a_loop_device_got_from_memory_below_it_was_not_delivered_by_storage() -> None:
+    assert "storage delivered 10%" in said({}, device=replace(DEVICE, read=10 * MIB, lost=90 * MIB))
+
+
+def test_flushes_that_no_device_counts_are_not_known_instead_of_none() -> None:
+    why = "the kernel counts flushes of a device with a volatile cache only, and vda has no volatile cache"
+    device = replace(DEVICE, flushes=None, flushes_unseen=why)
+    assert "flushed" not in said({}, device=device)
+    page = str(sections.watched(run_of({}, device=device)))
+    assert f"flushes: {why}." in page
+    assert "Flushes/write call" in page
+
+
+@every_row(
+    ("mount", "why"),
+    [
+        ("fuse.sshfs", "fuse.sshfs has no counters of what its server reads"),
+        ("fuseblk", "fuseblk has no counters of what its server reads"),
+        ("zfs", "ZFS counts what its ARC answers as if storage had delivered it"),
+    ],
+)
+def test_where_the_kernel_does_not_count_what_storage_delivered_nothing_is_made_up(mount: str, why: str) -> None:
+    lines = mount_lines(f"27 1 0:50 / / rw - {mount} pool/data rw\n")
+    files = OpenFiles(3, 0, [OpenDirectory("/srv/x", 4, 4, 1, 50 * MIB)], lines)
+    text = said({"fetched": 0}, files=files)
+    assert f"Its calls read 100 MiB; of that it is not known what storage delivered (/: {why})." in text
+    assert "memory answered" not in text
+    assert f"what storage delivered to it: /: {why}" in str(sections.watched(run_of({}, files=files)))
+
+
+def test_its_own_waiting_is_beside_that_of_the_box_and_is_missed_where_it_is_not_counted() -> None:
+    own = str(sections.watched(run_of({"own_pressure": {"cpu": 0.0, "io": 0.25}})))
+    assert "It waited for I/O" in own
+    assert "25%" in own
+    assert "it had no cgroup of version 2" not in own
+    assert "it had no cgroup of version 2" in str(sections.watched(run_of({})))
 
 
 def test_what_is_not_known_is_not_said() -> None:

@@ -10,7 +10,7 @@ from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Filled, Use
 from mountlab.analysis.program import ProgramTrial
 from mountlab.analysis.why_frames import Why
-from mountlab.checks import Moved
+from mountlab.checks import Below, Moved
 from mountlab.core.errors import ParseError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
@@ -18,7 +18,6 @@ from mountlab.core.model import CellStop, Measurement, Sweep
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.counters_over_time import OverTime
-from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import RanCommand, Setup
 from mountlab.filesystems.open_files import OpenFiles
@@ -55,8 +54,8 @@ class TrialRecord:
     """A TrialDetail as JSON: it takes most of the room, and few readers ask for it."""
     open_files: OpenFiles | None = None
     """The files that a watched program had open; None where they could not be seen."""
-    device: DeviceBytes | None = None
-    """What the device below its file system moved while the tool ran, where the evidence of its mount names one."""
+    device: Below | None = None
+    """What the devices below its file system did while the tool ran, where the evidence of its mount names one."""
 
     @property
     def busy(self) -> float | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mountlab.analysis.run_view import RunView, TrialRecord
+from mountlab.analysis.run_view import RunView
+from mountlab.checks import Below
+from mountlab.checks.places import fetches_unseen
 from mountlab.checks.traffic import TELLING_BYTES
 from mountlab.core.model import Cell, Sweep
 from mountlab.filesystems import is_in_place
-from mountlab.filesystems.cache_counters import ArcReads, NfsBytes
-from mountlab.filesystems.counters import Around, Extents
+from mountlab.filesystems.cache_counters import NfsBytes
+from mountlab.filesystems.counters import Around
 from mountlab.filesystems.open_files import OpenFiles
 
 
@@ -24,29 +26,41 @@ class Observation:
 
     trial_id: str
     block: int
-    seconds: float | None
-    read_calls: int | None
-    """Bytes that its read calls returned, from whatever."""
-    fetched: int | None
-    """Bytes that storage delivered to its processes alone."""
-    device_read: int | None
-    """Bytes that the device below its directory delivered, to all programs."""
-    write_calls: int | None
-    device_written: int | None
-    write_count: int | None
-    """How many write calls it made."""
-    flushes: int | None
-    """Of the device below its directory, whichever program asked for them."""
     around: Around
+    below: Below | None
+    """What the devices below its directory did, for all programs."""
     files: OpenFiles | None
+    fetches_unseen: str = ""
+    """Why it is not known what storage delivered to it."""
+
+    @property
+    def fetched(self) -> int | None:
+        """Bytes that storage delivered to its processes alone."""
+        return None if self.fetches_unseen else self.around.fetched
+
+    @property
+    def device_read(self) -> int | None:
+        """Bytes that the device below its directory delivered, to all programs."""
+        return self.below.read if self.below else None
+
+    @property
+    def device_written(self) -> int | None:
+        """Bytes that the device below its directory took, of all programs."""
+        return self.below.written if self.below else None
+
+    @property
+    def flushes(self) -> int | None:
+        """Of the device below its directory, whichever program asked for them."""
+        return self.below.flushes if self.below else None
 
     @property
     def delivered_share(self) -> float | None:
-        """What storage delivered of the bytes read; None where too little was read to say so."""
-        delivered = [amount for amount in (self.fetched, self.device_read) if amount is not None]
-        if not delivered or self.read_calls is None or self.read_calls < TELLING_BYTES:
+        """What storage delivered of the bytes read; None where too little was read to say so, or it is not known."""
+        read = self.around.read_calls
+        delivered = self.below.delivered(self.around.fetched) if self.below else self.around.fetched
+        if self.fetches_unseen or delivered is None or read is None or read < TELLING_BYTES:
             return None
-        return min(delivered) / self.read_calls
+        return delivered / read
 
     @property
     def to_storage(self) -> int | None:
@@ -63,12 +77,17 @@ class Observation:
     @property
     def flush_rate(self) -> float | None:
         """Flushes of the device a second."""
-        return self.flushes / self.seconds if self.flushes is not None and self.seconds else None
+        return self.flushes / self.around.seconds if self.flushes is not None and self.around.seconds else None
+
+    @property
+    def flushes_per_write(self) -> float | None:
+        """Flushes of the device for each of its write calls."""
+        return self.flushes / self.around.write_count if self.flushes is not None and self.around.write_count else None
 
     @property
     def call_count(self) -> int | None:
         """How many read and write calls it made."""
-        counts = (self.around.read_count, self.write_count)
+        counts = (self.around.read_count, self.around.write_count)
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
@@ -77,17 +96,9 @@ class Observation:
         return sum(one.files for one in self.files.directories) if self.files else None
 
     @property
-    def extents(self) -> Extents | None:
-        return self.around.extents
-
-    @property
     def nfs(self) -> Sequence[tuple[str, NfsBytes]]:
         """Mount points of NFS on which something was read or written."""
         return [(point, moved) for point, moved in self.around.nfs.items() if moved.read + moved.written]
-
-    @property
-    def arc(self) -> ArcReads | None:
-        return self.around.arc
 
 
 def is_watched(sweep: Sweep) -> bool:
@@ -101,39 +112,41 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
     rows = of_cell[~of_cell["warmup"].astype(bool)].sort_values("seq")
     names = zip(rows["trial_id"], rows["block"], strict=True)
     return [
-        _observation(str(name), int(block), record, record.around)
+        Observation(
+            trial_id=str(name),
+            block=int(block),
+            around=record.around,
+            below=record.device,
+            files=record.open_files,
+            fetches_unseen=_fetches_unseen(cell, record.open_files),
+        )
         for name, block in names
         if (record := run.records.get(str(name))) and record.around
     ]
 
 
-def _observation(trial_id: str, block: int, record: TrialRecord, around: Around) -> Observation:
-    device = record.device
-    return Observation(
-        trial_id=trial_id,
-        block=block,
-        seconds=around.seconds,
-        read_calls=around.read_calls,
-        fetched=around.fetched,
-        device_read=device.read if device else None,
-        write_calls=around.write_calls,
-        device_written=device.written if device else None,
-        write_count=around.write_count,
-        flushes=device.flushes if device else None,
-        around=around,
-        files=record.open_files,
-    )
+def _fetches_unseen(cell: Cell, files: OpenFiles | None) -> str:
+    return fetches_unseen(files, str(cell.filesystem.path)) if files else ""
 
 
 def unseen(run: RunView, rows: Sequence[Observation]) -> list[str]:
     """Return what could not be seen of a watched program, each with the reason."""
     missing = []
-    if any(row.device_read is None for row in rows):
+    if any(row.below is None for row in rows):
         missing.append(
             "what the device moved: the kernel tells no block device below the directory, or counts nothing on it"
         )
-    if any(row.read_calls is None for row in rows):
+    uncounted = dict.fromkeys(row.below.flushes_unseen for row in rows if row.below and row.below.flushes_unseen)
+    missing += [f"flushes: {why}" for why in uncounted]
+    reasons = dict.fromkeys(row.fetches_unseen for row in rows if row.fetches_unseen)
+    missing += [f"what storage delivered to it: {why}" for why in reasons]
+    if any(row.around.read_calls is None for row in rows):
         missing.append("what its calls moved: the kernel keeps no /proc/PID/io")
+    if any(not row.around.own_pressure for row in rows):
+        missing.append(
+            "how long it waited itself for processors, I/O and memory: it had no cgroup of version 2, or the kernel "
+            "counts no pressure (PSI) there"
+        )
     if any(row.files is None or not row.files.looks for row in rows):
         missing.append(
             "which files it had open, in some run: it ended before its processes could be looked at, or the box has no "

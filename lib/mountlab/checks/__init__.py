@@ -41,7 +41,7 @@ from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import CaveatKind, Check, Evidence, fills_memory, stays_in_memory
 from mountlab.checks.device import asks_lazy_init
 from mountlab.checks.steady import steadiness
-from mountlab.checks.traffic import Moved, device_bytes, moved
+from mountlab.checks.traffic import Below, Moved, moved, moved_below
 from mountlab.core import plugins
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import MountlabWarning, PlanError, PluginError
@@ -49,8 +49,23 @@ from mountlab.core.findings import Caveat, Severity
 from mountlab.core.model import Sweep
 
 __all__ = [
-    "CHECKS", "OF_SEVERAL_RUNS", "Check", "Evidence", "Findings", "Moved", "asks_direct", "asks_lazy_init",
-    "device_bytes", "fills_memory", "find_caveats", "foresee", "moved", "named", "refuse_foreseen", "stays_in_memory",
+    "CHECKS",
+    "OF_SEVERAL_RUNS",
+    "Below",
+    "Check",
+    "Evidence",
+    "Findings",
+    "Moved",
+    "asks_direct",
+    "asks_lazy_init",
+    "fills_memory",
+    "find_caveats",
+    "foresee",
+    "moved",
+    "moved_below",
+    "named",
+    "refuse_foreseen",
+    "stays_in_memory",
     "steadiness",
 ]  # fmt: skip
 

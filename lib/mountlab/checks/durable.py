@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mountlab.checks.base import Check, Doubt, Evidence, in_memory, of_trials
+from mountlab.checks.flushed import flushed_device
 from mountlab.core.frames import rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.model import Cell
 from mountlab.filesystems.evidence import Device
-from mountlab.filesystems.without_effect import kernel_version
 from mountlab.programs import TOOLS
 
-FLUSHES_COUNTED_SINCE = (5, 5)
-"""The version of Linux whose /proc/diskstats counts flushes."""
 SLACK = 1.05
 """Beyond the bound by more than what begins in one window of counting and ends in another."""
 _ADVICE = (
@@ -91,30 +89,9 @@ def _figures(evidence: Evidence) -> dict[str, dict[tuple[str, str], float]]:
 
 
 def _device(evidence: Evidence, cell: Cell, trial_id: str) -> tuple[Device, str]:
-    """Return the device whose flushes count for a trial, and '' or why they say nothing. Of a partition the disk counts
-    them, and a loop device counts those that it is asked for, whatever lies below."""
-    chain, storage = evidence.chain_of(trial_id), evidence.facts.storage
-    release = evidence.facts.kernel.release or ""
-    if kernel_version(release) < FLUSHES_COUNTED_SINCE:
-        return "", f"Linux {release or '(of an unknown version)'} does not count flushes of devices"
-    if in_memory(cell.filesystem) or not chain:
-        return "", "the kernel does not tell the device below"
-    name = evidence.device_names.get(chain[0], "")
-    disk = storage.disk_of(name)
-    numbers = {name: number for number, name in evidence.device_names.items()}
-    device = numbers.get(disk.name, chain[0]) if disk else chain[0]
-    if device not in evidence.traffic.get(trial_id, {}):
-        return "", "the devices below were not counted"
-    name = evidence.device_names[device]
-    cache = (
-        "write back" if name.startswith("loop") else getattr((storage.settings or {}).get(name), "write_cache", None)
-    )
-    if cache != "write back":
-        known = (
-            f"{name} has no volatile cache ({cache})" if cache else f"it is not known whether {name} has such a cache"
-        )
-        return "", f"the kernel counts flushes of a device with a volatile cache only, and {known}"
-    return device, ""
+    """Return the device whose flushes count for a trial, and '' or why they say nothing."""
+    chain = [] if in_memory(cell.filesystem) else evidence.chain_of(trial_id)
+    return flushed_device(chain, evidence.traffic.get(trial_id, {}), evidence.device_names, evidence.facts)
 
 
 def _nothing_seen(evidence: Evidence) -> str | None:

@@ -9,13 +9,14 @@ from typing import Literal
 from mountlab.checks.asked import holds_bytes, reads_directly
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.caches import journals_data
+from mountlab.checks.places import fetches_unseen, reads_no_files
 from mountlab.checks.traffic import (
     CACHED_ABOVE,
     CACHED_BELOW,
     TELLING_BYTES,
     Moved,
+    below_trial,
     distinct_bytes,
-    least_bytes,
     moved_by,
     no_traffic,
     range_of,
@@ -90,7 +91,7 @@ def _cause(evidence: Evidence, reads: Moved, *, by_calls: bool) -> Cause:
     asked = upper.read if upper else reads.device_bytes
     fetched = _around(evidence, trial_id).fetched
     if by_calls and fetched is not None:  # the device may have worked for other programs, too
-        asked = min(asked, fetched)
+        asked = fetched
     asked_upper = asked / reads.tool_bytes
     if asked_upper >= CACHED_BELOW:  # the loop device was asked for all of it
         return "page cache" if evidence.mounts[trial_id] in evidence.buffered_loops else "image"
@@ -149,33 +150,22 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
         return
     page = evidence.facts.memory.page_bytes or PAGE_BYTES
     for trial_id in evidence.counted.get(cell.id, ()):
-        around, traffic = _around(evidence, trial_id), evidence.traffic.get(trial_id, {})
-        chain = evidence.chain_of(trial_id)
+        around, below = _around(evidence, trial_id), below_trial(evidence, trial_id)
         stated = (trial_id, "read") in evidence.moved or (trial_id, "write") in evidence.moved
-        if stated or around.read_calls is None or around.write_calls is None or traffic.keys().isdisjoint(chain):
+        if stated or around.read_calls is None or around.write_calls is None or below is None:
             continue
-        delivered = least_bytes(traffic, chain, "read")
-        if around.fetched is not None:  # the device may have worked for other programs, too
-            delivered = min(delivered, around.fetched)
+        seen = evidence.open_files.get(trial_id)
+        if seen and (reads_no_files(seen) or fetches_unseen(seen, str(cell.filesystem.path))):
+            continue
+        delivered = below.delivered(around.fetched)
         if around.charged is None:
-            to_files = max((around.dirtied_pages or 0) * page, least_bytes(traffic, chain, "write"))
+            to_files = max((around.dirtied_pages or 0) * page, below.written)
         else:  # its own, without those of other programs
             to_files = around.charged
         surely, perhaps = around.read_calls - around.write_calls, around.read_calls - to_files
-        if reads_no_files(evidence, trial_id):
-            continue
         read = max(surely, perhaps) if delivered < UNSEEN_BELOW * perhaps else surely
         if read >= max(TELLING_BYTES, OWN_SHARE * holds_bytes(cell.workload)):
             yield Moved(trial_id, cell, "read", float(read), delivered)
-
-
-def reads_no_files(evidence: Evidence, trial_id: str) -> bool:
-    """Return whether a watched program was seen to read pipes, sockets or /dev/zero, with no files open that could hold
-    what its calls read."""
-    seen = evidence.open_files.get(trial_id)
-    if seen is None or not seen.pipes:
-        return False
-    return sum(one.size_bytes for one in seen.directories if one.read) < TELLING_BYTES
 
 
 def device_read_less(evidence: Evidence) -> Iterator[Doubt]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mountlab.checks.asked import holds_bytes
 from mountlab.checks.base import SIDES, Direction, Evidence
+from mountlab.checks.flushed import flushed_device
 from mountlab.core.model import Cell
 from mountlab.core.units import MIB
 from mountlab.filesystems.evidence import Device, DeviceBytes
@@ -38,6 +39,27 @@ class Moved:
         return self.device_bytes / self.tool_bytes
 
 
+@dataclass(frozen=True)
+class Below:
+    """What the devices below the file system of a trial did while the tool ran, for all programs."""
+
+    read: int
+    """Bytes of the least busy device of those on top of each other, as `Moved` has them."""
+    written: int
+    lost: int
+    """Bytes that the top device was asked to read and one below it did not deliver: memory in between answered, or
+    holes of an image."""
+    flushes: int | None
+    """Of the device that counts them; None where none does."""
+    flushes_unseen: str = ""
+    """Why none does."""
+
+    def delivered(self, fetched: int | None) -> int:
+        """Return bytes that storage delivered to a program. `fetched`: what its processes got from block devices and
+        servers, wherever its files were; None where that is not known: then it may be that of other programs."""
+        return self.read if fetched is None else max(0, fetched - self.lost)
+
+
 def moved(evidence: Evidence) -> list[Moved]:
     """Return what each counted trial on a device whose counters were kept moved, cells in the order of the sweep."""
     return [trial for cell in evidence.sweep.cells for side in SIDES for trial in moved_by(evidence, cell, side)]
@@ -55,21 +77,28 @@ def moved_by(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]
             yield Moved(trial_id, cell, side, tool_bytes, max(0, device))
 
 
-def device_bytes(
-    traffic: Mapping[str, Mapping[Device, DeviceBytes]],
-    chains: Mapping[str, Sequence[Device]],
-    mounts: Mapping[str, str],
-) -> dict[str, DeviceBytes]:
-    """Return trial id to what the device below its file system read and wrote, as `Moved` has it: of the least busy
-    device of those on top of each other; and the most flushes that one of them got. `mounts`: trial id to its mount."""
-    least = {}
-    for trial_id, devices in traffic.items():
-        chain = chains.get(mounts.get(trial_id, ""), ())
-        if not devices.keys().isdisjoint(chain):
-            flushes = max(devices[device].flushes for device in chain if device in devices)
-            read, written = (least_bytes(devices, chain, side) for side in SIDES)
-            least[trial_id] = DeviceBytes(read, written, flushes)
-    return least
+def moved_below(
+    evidence: Evidence, traffic: Mapping[str, Mapping[Device, DeviceBytes]], mounts: Mapping[str, str]
+) -> dict[str, Below]:
+    """Return trial id to what the devices below its file system did. `traffic` and `mounts`: trial id to what each
+    block device moved, and to its mount; of diagnostic trials, too."""
+    trials = ((trial_id, devices, mounts.get(trial_id, "")) for trial_id, devices in traffic.items())
+    below = {trial_id: _below(evidence, devices, evidence.chains.get(mount, ())) for trial_id, devices, mount in trials}
+    return {trial_id: moved for trial_id, moved in below.items() if moved}
+
+
+def below_trial(evidence: Evidence, trial_id: str) -> Below | None:
+    """Return what the devices below the file system of a trial did; None where none was counted."""
+    return _below(evidence, evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id))
+
+
+def _below(evidence: Evidence, devices: Mapping[Device, DeviceBytes], chain: Sequence[Device]) -> Below | None:
+    counted = [device for device in chain if device in devices]
+    if not counted:
+        return None
+    flushed, why = flushed_device(chain, devices, evidence.device_names, evidence.facts)
+    read, written = (least_bytes(devices, chain, side) for side in SIDES)
+    return Below(read, written, devices[counted[0]].read - read, None if why else devices[flushed].flushes, why)
 
 
 def bytes_of(moved: DeviceBytes, side: Direction) -> int:

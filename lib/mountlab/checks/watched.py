@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mountlab.checks import places
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, range_of
 from mountlab.core.groups import by_key
-from mountlab.core.mountinfo import MountLine
 from mountlab.core.numbers import listed
 from mountlab.core.units import format_bytes
 from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.open_files import OpenFiles
 
 _MOST_NAMED = 3
 _HERE = ("127.", "localhost:", "[::1]:")
@@ -26,8 +25,8 @@ def files_elsewhere(evidence: Evidence) -> Iterator[Doubt]:
     Most of the bytes of the files that it was seen to have open lay on another mount than its directory.
     """
     for cell, trials in evidence.trials_with(evidence.open_files):
-        elsewhere = {trial_id: _elsewhere(files, str(cell.filesystem.path)) for trial_id, files in trials}
-        found = {trial_id: mount for trial_id, mount in elsewhere.items() if mount}
+        mounts = {trial_id: places.elsewhere(files, str(cell.filesystem.path)) for trial_id, files in trials}
+        found = {trial_id: mount for trial_id, mount in mounts.items() if mount}
         if found:
             names = list(dict.fromkeys(f"{mount.mountpoint} ({mount.fstype})" for mount in found.values()))
             yield Doubt.of_cell(
@@ -36,19 +35,6 @@ def files_elsewhere(evidence: Evidence) -> Iterator[Doubt]:
                 f"{listed(names[:_MOST_NAMED])}, and not on the file system of {cell.filesystem.path}: figures of "
                 f"the device are not about these. Watch it with --in and a directory there.",
             )
-
-
-def _elsewhere(files: OpenFiles, path: str) -> MountLine | None:
-    """Return the mount with the most bytes of the files that were open, where the directory of the program lies on
-    another one; None where it does not, or too little is known."""
-    sizes: dict[MountLine, int] = {}
-    for directory in files.directories:
-        if mount := files.mounts.get(directory.path):
-            sizes[mount] = sizes.get(mount, 0) + directory.size_bytes
-    if not sizes or not (own := files.holder(path)):
-        return None
-    largest = max(sizes, key=lambda mount: sizes[mount])
-    return largest if sizes[largest] >= TELLING_BYTES and largest.device != own.device else None
 
 
 def server_answered(evidence: Evidence) -> Iterator[Doubt]:

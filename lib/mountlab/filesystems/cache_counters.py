@@ -1,4 +1,5 @@
-"""What caches beside the page cache of the box answered: the client's part of NFS, and the ARC of ZFS."""
+"""What caches beside the page cache of the box answered: the client's part of NFS, the ARC of ZFS; and the
+file systems whose deliveries the kernel does not count."""
 
 from __future__ import annotations
 
@@ -59,3 +60,14 @@ def arc_reads(before: Mapping[str, str], after: Mapping[str, str]) -> ArcReads |
     if not {"hits", "misses"} <= earlier.keys() & later.keys():
         return None
     return ArcReads(*(int(later[name]) - int(earlier[name]) for name in ("hits", "misses")))
+
+
+def why_fetches_unseen(fstype: str) -> str:
+    """Return why /proc/PID/io does not tell the bytes that storage delivered of files of a type (`read_bytes` of
+    proc(5)); '' where it does."""
+    if fstype in ("fuse", "fuseblk", "virtiofs") or fstype.startswith("fuse."):
+        return f"{fstype} has no counters of what its server reads"
+    return {
+        "9p": "9p has no counters of what its server sends",
+        "zfs": "ZFS counts what its ARC answers as if storage had delivered it",
+    }.get(fstype, "")

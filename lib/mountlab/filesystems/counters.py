@@ -67,6 +67,8 @@ class Around:
     waited for a device, nor were taken by the hypervisor."""
     pressure: Mapping[str, float] = field(default_factory=dict)
     """cpu, io, memory: the share of the time in which some task waited for it (PSI)."""
+    own_pressure: Mapping[str, float] = field(default_factory=dict)
+    """The same of the tool's own tasks alone, where they had a cgroup of version 2."""
     swapped_pages: int | None = None
     resident_bytes: int | None = None
     """How much of the trial's files was in the page cache afterwards; read only where direct I/O was to go past it."""
@@ -126,7 +128,8 @@ def around(files: Mapping[str, str]) -> Around | None:
         beside=beside,
         seconds=seconds,
         clock_step_s=clock_step_s,
-        pressure=_pressures(before, after, seconds),
+        pressure=_pressures(before, after, seconds, "/proc/pressure/{}"),
+        own_pressure=_pressures(before, after, seconds, f"{_own_cgroup(after)}/{{}}.pressure"),
         swapped_pages=_growth(before, after, "pswpin", "pswpout"),
         resident_bytes=sum(map(int, after["resident"].split())) if "resident" in after else None,
         extents=_extents(after),
@@ -242,11 +245,19 @@ def _children(snapshot: Mapping[str, str]) -> tuple[float, float] | None:
     return 60 * minutes[0] + seconds[0], 60 * minutes[1] + seconds[1]
 
 
-def _pressures(before: Mapping[str, str], after: Mapping[str, str], seconds: float | None) -> dict[str, float]:
-    """Return the share of time in which some task waited, by resource (kernel: accounting/psi.rst, in microseconds)."""
+def _own_cgroup(snapshot: Mapping[str, str]) -> str:
+    """Return the directory of the cgroup that holds the tool; '' without one that counts pressure."""
+    return next((name.removesuffix("/io.pressure") for name in snapshot if name.endswith("/io.pressure")), "")
+
+
+def _pressures(
+    before: Mapping[str, str], after: Mapping[str, str], seconds: float | None, file: str
+) -> dict[str, float]:
+    """Return the share of time in which some task waited, by resource (kernel: accounting/psi.rst, in microseconds).
+    `file`: where the kernel tells it, with {} for the resource."""
     shares = {}
     for resource in ("cpu", "io", "memory"):
-        texts = [snapshot.get(f"/proc/pressure/{resource}", "") for snapshot in (before, after)]
+        texts = [snapshot.get(file.format(resource), "") for snapshot in (before, after)]
         totals = [match for text in texts if (match := _PRESSURE.search(text))]
         if seconds and len(totals) == 2:
             shares[resource] = (int(totals[1][1]) - int(totals[0][1])) / _MICROSECONDS / seconds

@@ -36,7 +36,6 @@ from mountlab.core.model import CellStop, Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup
 from mountlab.filesystems.read_back import ineffective, outcome_text
@@ -108,16 +107,6 @@ class Run(Shown):
     """Whether nothing is taken from derived files."""
     made_from: Mapping[str, str] = field(default_factory=dict)
     """Trial id to what its record was made from (records.made_from), of the trials whose record may be kept."""
-
-    @property
-    def device(self) -> dict[str, DeviceBytes]:
-        """Trial id to what the device below its file system moved while the tool ran, where that is known."""
-        return {name: record.device for name, record in self.all_records.items() if record.device}
-
-    @property
-    def busy(self) -> dict[str, float]:
-        """Trial id to the share of the processors' time in which they ran anything meanwhile, where that is known."""
-        return {name: record.busy for name, record in self.all_records.items() if record.busy is not None}
 
     @cached_property
     def why(self) -> Why:
@@ -334,7 +323,7 @@ def _load_run(path: Path, trial_records: Mapping[str, TrialRecord] | None, *, as
     findings = checks.find_caveats(evidence)
     traffic = {name: record.around.traffic for name, record in by_trial.items() if record.around}
     mounts = {trial.trial_id: trial.mount for trial in figures.trials}
-    devices = checks.device_bytes(traffic, evidence.chains, mounts)
+    devices = checks.moved_below(evidence, traffic, mounts)
     memory = {name: record.memory for name, record in by_trial.items() if record.memory}
     return Run(
         path=path,

@@ -47,7 +47,7 @@ def _typical(rows: Sequence[Observation], value: Callable[[Observation], float |
 
 
 def _time(cell: Cell, rows: Sequence[Observation]) -> str:
-    seconds = [row.seconds for row in rows if row.seconds is not None]
+    seconds = [row.around.seconds for row in rows if row.around.seconds is not None]
     ran = counted(len(rows), "run")
     if not seconds:
         return f"{cell.workload.label} was watched ({ran})."
@@ -57,7 +57,7 @@ def _time(cell: Cell, rows: Sequence[Observation]) -> str:
 
 
 def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
-    read = _typical(rows, lambda row: row.read_calls)
+    read = _typical(rows, lambda row: row.around.read_calls)
     if read is None:
         return
     if read < TELLING_BYTES:
@@ -68,6 +68,8 @@ def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
         share = range_of([min(share, 1.0) for share in shares])
         what = f"{format_bytes(read)} that its calls read, pipes included,"
         yield f"Of {what} storage delivered {share}{_rest(rows, shares, codes)}."
+    elif reasons := [row.fetches_unseen for row in rows if row.fetches_unseen]:
+        yield f"Its calls read {format_bytes(read)}; of that it is not known what storage delivered ({reasons[0]})."
     for point in dict.fromkeys(point for row in rows for point, _ in row.nfs):
         moved = [nfs for row in rows for name, nfs in row.nfs if name == point]
         asked = median([nfs.read + nfs.direct_read for nfs in moved])
@@ -79,7 +81,7 @@ def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
 
 
 def _arc(rows: Sequence[Observation]) -> Iterator[str]:
-    looked_up = [arc for row in rows if (arc := row.arc) and arc.hits + arc.misses]
+    looked_up = [arc for row in rows if (arc := row.around.arc) and arc.hits + arc.misses]
     if looked_up:
         shares = range_of([arc.hits / (arc.hits + arc.misses) for arc in looked_up])
         yield f"The ARC of ZFS answered {shares} of what all programs looked up there."
@@ -89,7 +91,7 @@ def _rest(rows: Sequence[Observation], shares: Sequence[float], codes: set[str])
     """Return what answered the rest of the reads, where a caveat holds that against it: calls on pipes count, too."""
     if min(shares) >= CACHED_BELOW or not codes & {"cache-served", "device-read-less"}:
         return ""
-    without = [row.extents.without_data for row in rows if row.extents]
+    without = [row.around.extents.without_data for row in rows if row.around.extents]
     if without and max(without) >= 1 - CACHED_BELOW:
         return f"; {max(without):.0%} of the bytes in its files has no data there (holes, unwritten space)"
     return "; memory answered the rest" if max(shares) < CACHED_BELOW else "; memory answered in some of the runs"
@@ -149,8 +151,8 @@ _TELLING = {"B": MIB, "flushes": 20, "calls": 1000, "files": 2}
 _QUIET = 0.1
 """Flushes are counted for all programs: where others take more of the processors, these may be theirs."""
 _AMOUNTS: tuple[tuple[str, str, Callable[[Observation], float | None]], ...] = (
-    ("read", "B", lambda row: row.read_calls),
-    ("wrote", "B", lambda row: row.write_calls),
+    ("read", "B", lambda row: row.around.read_calls),
+    ("wrote", "B", lambda row: row.around.write_calls),
     ("made", "calls", lambda row: row.call_count),
     ("saw", "flushes", lambda row: row.flushes if (row.around.others or 0.0) < _QUIET else None),
     ("had open", "files", lambda row: row.file_count),
@@ -170,8 +172,8 @@ def _writes(rows: Sequence[Observation]) -> Iterator[str]:
 
 
 def _flushes(rows: Sequence[Observation]) -> Iterator[str]:
-    flushes, calls = _typical(rows, lambda row: row.flushes), _typical(rows, lambda row: row.write_count)
-    seconds = _typical(rows, lambda row: row.seconds)
+    flushes, calls = _typical(rows, lambda row: row.flushes), _typical(rows, lambda row: row.around.write_count)
+    seconds = _typical(rows, lambda row: row.around.seconds)
     if flushes is None or not calls:
         return
     if not flushes:

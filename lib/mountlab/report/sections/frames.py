@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial, wraps
+from operator import attrgetter
 from typing import Any, ParamSpec
 
 from mountlab.analysis import answers
@@ -53,10 +54,12 @@ _STATE = (
     "filesystem", "state", "fill", "files", "age", "written", "extents_per_file", "fragmented_share", "fresh_piece",
     "piece", "digest", "identity", "identities", "mounts",
 )  # fmt: skip
-_OBSERVED = (
-    "workload", "trial_id", "block", "seconds", "read_calls", "fetched", "device_read", "write_calls", "device_written",
-    "write_count", "flushes",
-)  # fmt: skip
+_OBSERVED = {
+    "trial_id": "trial_id", "block": "block", "seconds": "around.seconds", "read_calls": "around.read_calls",
+    "fetched": "fetched", "device_read": "device_read", "write_calls": "around.write_calls",
+    "device_written": "device_written", "write_count": "around.write_count", "flushes": "flushes",
+}  # fmt: skip
+"""Column to where an observation has it."""
 _MOVED = ("filesystem", "workload", "trial_id", "side", "tool_bytes", "device_bytes")
 
 
@@ -320,7 +323,6 @@ def not_compared(comparison: RunComparison) -> pd.DataFrame:
 
 def observed(run: RunView) -> pd.DataFrame:
     """What each counted trial of watched programs did: bytes, calls and flushes; NaN for what is not known."""
-    rows = [(cell.workload.label, row) for cell in run.sweep.cells for row in observations(run, cell)]
-    return pd.DataFrame(
-        [(label, *(getattr(row, name) for name in _OBSERVED[1:])) for label, row in rows], columns=list(_OBSERVED)
-    )
+    values = attrgetter(*_OBSERVED.values())
+    rows = [(cell.workload.label, *values(row)) for cell in run.sweep.cells for row in observations(run, cell)]
+    return pd.DataFrame(rows, columns=["workload", *_OBSERVED])

@@ -46,12 +46,13 @@ def amounts(run: RunView) -> Html:
 
 
 _AMOUNTS: tuple[tuple[str, Callable[[float], str], Callable[[Observation], float | None]], ...] = (
-    ("Read by its calls", format_bytes, lambda row: row.read_calls),
+    ("Read by its calls", format_bytes, lambda row: row.around.read_calls),
     ("Delivered to it by storage", format_bytes, lambda row: row.fetched),
-    ("Written by its calls", format_bytes, lambda row: row.write_calls),
+    ("Written by its calls", format_bytes, lambda row: row.around.write_calls),
     ("Written to files, for storage", format_bytes, lambda row: row.to_storage),
     ("Taken by the device, of all programs", format_bytes, lambda row: row.device_written),
     ("Flushes a second, of all programs", lambda value: number(value, 1), lambda row: row.flush_rate),
+    ("Flushes for each write call", lambda value: number(value, 3), lambda row: row.flushes_per_write),
     ("Processor time, of all processors", "{:.0%}".format, lambda row: row.around.own),
     ("Processor time of other programs", "{:.0%}".format, lambda row: row.around.others),
 )
@@ -69,21 +70,23 @@ def _amounts(cell: Cell, rows: Sequence[Observation]) -> Html:
     head: Head = [
         "Trial",
         "Time", "Read by calls", "Delivered to it", "Read from the device", "Written by calls",
-        "Written to files", "Written to the device", *numeric("Amplification", "Flushes", "Flushes/s"),
+        "Written to files", "Written to the device",
+        *numeric("Amplification", "Flushes", "Flushes/s", "Flushes/write call"),
     ]  # fmt: skip
     body = [
         [
             row.trial_id,
-            format_seconds(row.seconds) if row.seconds is not None else "not known",
-            _size(row.read_calls),
+            format_seconds(row.around.seconds) if row.around.seconds is not None else "not known",
+            _size(row.around.read_calls),
             _size(row.fetched),
             _size(row.device_read),
-            _size(row.write_calls),
+            _size(row.around.write_calls),
             _size(row.to_storage),
             _size(row.device_written),
             number(row.amplification, 2) if row.amplification is not None else "",
             str(row.flushes) if row.flushes is not None else "not known",
             number(row.flush_rate, 1) if row.flush_rate is not None else "",
+            number(row.flushes_per_write, 3) if row.flushes_per_write is not None else "",
         ]
         for row in rows
     ]
@@ -92,21 +95,27 @@ def _amounts(cell: Cell, rows: Sequence[Observation]) -> Html:
 
 
 def _load(cell: Cell, rows: Sequence[Observation]) -> Html:
-    waits = list(dict.fromkeys(name for row in rows for name in row.around.pressure))
-    waiting = (f"Waiting for {_WAITS[name]}" for name in waits)
-    head: Head = ["Trial", *numeric("Its processor time", "Other programs", *waiting)]
+    waits = [name for name in _WAITS if any(name in row.around.pressure for row in rows)]
+    own_waits = [name for name in _WAITS if any(name in row.around.own_pressure for row in rows)]
+    head: Head = [
+        "Trial",
+        *numeric("Its processor time", "Other programs"),
+        *numeric(*(f"It waited for {_WAITS[name]}" for name in own_waits)),
+        *numeric(*(f"Any program waited for {_WAITS[name]}" for name in waits)),
+    ]
     body = [
         [
             row.trial_id,
             _share(row.around.own),
             _share(row.around.others),
+            *(_share(row.around.own_pressure.get(name)) for name in own_waits),
             *(_share(row.around.pressure.get(name)) for name in waits),
         ]
         for row in rows
     ]
     caption = (
-        f"{cell.workload.label}: shares of the time of all processors, and of the time in which some program of the "
-        "box waited (PSI)"
+        f"{cell.workload.label}: shares of the time of all processors, and of the time in which some task of its own "
+        "or of the box waited (PSI)"
     )
     return html.table(head, [Rows(body)], caption=caption)
 

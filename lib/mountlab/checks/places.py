@@ -1,0 +1,36 @@
+"""Where the files of a watched program were, by looks at its processes."""
+
+from __future__ import annotations
+
+from mountlab.checks.traffic import TELLING_BYTES
+from mountlab.core.mountinfo import MountLine
+from mountlab.filesystems.cache_counters import why_fetches_unseen
+from mountlab.filesystems.open_files import OpenFiles
+
+
+def elsewhere(files: OpenFiles, path: str) -> MountLine | None:
+    """Return the mount with the most bytes of the files that were open, where the directory of the program lies on
+    another one; None where it does not, or too little is known."""
+    sizes: dict[MountLine, int] = {}
+    for directory in files.directories:
+        if mount := files.mounts.get(directory.path):
+            sizes[mount] = sizes.get(mount, 0) + directory.size_bytes
+    if not sizes or not (own := files.holder(path)):
+        return None
+    largest = max(sizes, key=lambda mount: sizes[mount])
+    return largest if sizes[largest] >= TELLING_BYTES and largest.device != own.device else None
+
+
+def reads_no_files(files: OpenFiles) -> bool:
+    """Return whether a program was seen to read pipes, sockets or /dev/zero, with no files open that could hold what
+    its calls read."""
+    return bool(files.pipes) and sum(one.size_bytes for one in files.directories if one.read) < TELLING_BYTES
+
+
+def fetches_unseen(files: OpenFiles, path: str) -> str:
+    """Return why it is not known what storage delivered to a program: its directory, or files that it read, lie on a
+    file system whose deliveries /proc/PID/io does not tell; '' where they are known."""
+    read = [one for one in files.directories if one.read and one.size_bytes >= TELLING_BYTES]
+    mounts = [files.holder(path), *(files.mounts.get(one.path) for one in read)]
+    reasons = (f"{mount.mountpoint}: {why}" for mount in mounts if mount and (why := why_fetches_unseen(mount.fstype)))
+    return next(reasons, "")
