@@ -110,7 +110,7 @@ def test_flushes_that_no_device_counts_are_not_known_instead_of_none() -> None:
     assert "flushed" not in said({}, device=device)
     page = str(sections.watched(run_of({}, device=device)))
     assert f"flushes: {why}." in page
-    assert "Flushes/write call" in page
+    assert "Flushes a write call" in page
 
 
 @every_row(

@@ -41,7 +41,7 @@ def amounts(run: RunView) -> Html:
             ends = [show(min(values)), show(max(values))] if values else []
             spread = " to ".join(ends) if len(set(ends)) > 1 else ""
             rows.append([noun, show(median(values)) if values else "not known", spread])
-    head: Head = ["What it did", "Median", Column("Least to most", "interval")]
+    head: Head = ["What it did", Column("Median", "line"), Column("Least to most", "interval")]
     return html.table(head, [Rows(rows)], caption="Amounts of one run")
 
 
@@ -69,9 +69,11 @@ def _share(value: float | None) -> str:
 def _amounts(cell: Cell, rows: Sequence[Observation]) -> Html:
     head: Head = [
         "Trial",
-        "Time", "Read by calls", "Delivered to it", "Read from the device", "Written by calls",
-        "Written to files", "Written to the device",
-        *numeric("Amplification", "Flushes", "Flushes/s", "Flushes/write call"),
+        *(Column(amount, "line") for amount in (
+            "Time", "Read by calls", "Delivered to it", "Read from the device", "Written by calls", "Written to files",
+            "Written to the device",
+        )),
+        *numeric("Amplification", "Flushes", "Flushes/s", "Flushes a write call"),
     ]  # fmt: skip
     body = [
         [
