@@ -469,7 +469,7 @@ def test_a_cell_that_was_set_aside_is_told_with_the_failure_that_did_it_and_is_n
     )
     assert found("skipped", aside) == []
     none = replace(aside, trials=aside.trials[aside.trials["status"] != "ok"])
-    assert "The cell has no estimate." in found("failed-trials", none)[0].message
+    assert "It has no estimate." in found("failed-trials", none)[0].message
 
 
 def test_a_figure_of_a_second_attempt_is_noted() -> None:

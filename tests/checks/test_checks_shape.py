@@ -41,10 +41,7 @@ def test_an_outlier_is_named_with_its_trial_and_still_counts() -> None:
     evidence = of(100, 101, 99, 100.5, 99.5, 100.2, 40, 101.3, 99.9, 100.8)
     caveat = the_only("outlier", evidence)
     assert (caveat.severity, caveat.subject, caveat.metrics) == ("note", "ext4/r", "read_bandwidth")
-    assert (
-        "far from the median of the cell: t0007 (-60.0%). They count: Mountlab drops no trial by itself"
-        in caveat.message
-    )
+    assert "far from their median: t0007 (-60.0%). They count: Mountlab drops no trial by itself" in caveat.message
     assert len(evidence.samples[0].values) == 10
 
 

@@ -6,12 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from checks.test_checks import MIB, build, found, make, the_only
+from checks.test_checks_limits import with_timeouts
 from checks.test_checks_machine import during
 from mountlab.checks import CHECKS, Evidence
+from mountlab.checks.levels import over_all
 from mountlab.core.mountinfo import mount_lines
 from mountlab.filesystems.cache_counters import NfsBytes
 from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
+from mountlab.sentences.trust import watch_advice
+from rows import every_row
 
 MOUNTS = mount_lines(
     "27 1 254:0 / / rw - ext4 /dev/vda rw\n"
@@ -80,3 +84,75 @@ def test_without_looks_at_its_processes_it_is_not_known_where_files_are() -> Non
     evidence = replace(watched(data=MIB), sweep=sweep, open_files={})
     assert "could not be looked at" in str(CHECKS["files-elsewhere"].blind(evidence))
     assert CHECKS["files-elsewhere"].blind(watched(data=MIB)) is None
+
+
+# --- what a user of `mountlab watch` can do ---------------------------------------------------------------------------
+
+HERE: dict[str, Any] = {"ext4": {"type": "in_place", "path": "/srv"}}
+PROGRAM = make(filesystems=HERE, workloads={"r": {"tool": "watched", "argv": "x"}})
+OF_A_SWEEP = (
+    "the sweep",
+    "design.",
+    "trial_timeout",
+    "until.",
+    "Set repeats",
+    "factor",
+    "warm up longer",
+    "cell",
+    "ratio",
+)
+"""Words of somebody who wrote a sweep."""
+
+
+def of_program(*values: float) -> Evidence:
+    """A watched program, with these figures."""
+    return replace(build(make(), values={"ext4/r": list(values)}), sweep=PROGRAM)
+
+
+def discarding() -> Evidence:
+    evidence = replace(of_program(*[100e6] * 5), in_effect={"ext4": {"discard": ""}})
+    return during("t0002", evidence=evidence, discarded={"7:0": 40 * MIB})
+
+
+@every_row(
+    ("code", "evidence", "words"),
+    [
+        ("too-few", of_program(1e8), "watched once: what it did was counted"),
+        ("too-few", of_program(1e8, 1.1e8, 1e8), "Watch it with --repeats 5 or more."),
+        ("timed-out", replace(with_timeouts(2, 5), sweep=PROGRAM), "raise --timeout only if the work takes so long"),
+        ("failed-trials", replace(build(make(), failed=1), sweep=PROGRAM), "1 of its 6 trials gave no figure"),
+        ("discards", discarding(), "as the mount option discard has it. Compare with `nodiscard`."),
+        ("noisy", of_program(1e8, 2e8, 1e8, 2e8, 3e8), "The figures vary by more than 10% from trial to trial"),
+        ("drift", of_program(*(1e8 - 2e6 * i for i in range(12))), "not independent. Find what changes (a filling"),
+        ("two-modes", of_program(*[1e8, 2e8, 1.01e8, 2.01e8] * 5), "(order, place on the device, cache hits)."),
+        ("outlier", of_program(1e8, 1.01e8, 0.99e8, 1.02e8, 0.98e8, 1e8, 5e8), "far from their median: t0007"),
+        (
+            "warm-up-too-short",
+            of_program(0.3e8, 1e8, 1.01e8, 0.99e8, 1e8, 1.01e8),
+            "the caches before each: --drop-caches",
+        ),
+    ],
+)
+def test_caveats_of_a_watched_program_speak_of_what_its_user_typed(code: str, evidence: Evidence, words: str) -> None:
+    message = the_only(code, evidence).message
+    assert words in message
+    assert [word for word in OF_A_SWEEP if word in message] == []
+
+
+def test_the_advice_of_a_watched_program_names_no_key_of_a_sweep() -> None:
+    texts = watch_advice(PROGRAM)
+    assert "--repeats 5" in texts["too-few"]
+    assert "--timeout" in texts["timed-out"]
+    assert [text for text in texts.values() if any(word in text for word in OF_A_SWEEP)] == []
+    assert watch_advice(make()) == {}
+
+
+def test_discards_are_noted_where_the_mount_that_is_watched_has_the_option() -> None:
+    assert the_only("discards", discarding()).severity == "note"
+    trimmed = replace(discarding(), in_effect={"ext4": {"rw": ""}})
+    assert the_only("discards", trimmed).severity == "warning"
+
+
+def test_levels_of_several_metrics_of_one_program_are_not_called_cells() -> None:
+    samples = [*of_program(1e8, 2e8).samples]
+    assert [over_all([*samples, *samples]), over_all(samples)] == ["over all metrics", ""]

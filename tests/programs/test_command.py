@@ -281,6 +281,12 @@ def test_an_answer_is_about_rates_before_bytes_and_times() -> None:
     assert COMMAND.main_metrics(workload(metrics=elapsed)) == ("elapsed",)
 
 
+def test_an_answer_is_about_the_time_where_no_other_metric_can_be_better() -> None:
+    """Defect: two runs whose only other metric was `commits`, with `better: neither`, had no figure to compare."""
+    metrics = {"elapsed": {"from": "clock"}, "commits": {"pattern": "(x)", "unit": "1", "better": "neither"}}
+    assert COMMAND.main_metrics(workload(metrics=metrics)) == ("elapsed", "commits")
+
+
 def test_several_matches_without_a_word_on_it_are_an_error() -> None:
     with pytest.raises(ParseError, match="found more than once") as caught:
         parse("1 files/s\n2 files/s\n")

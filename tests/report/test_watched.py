@@ -15,6 +15,7 @@ from mountlab.filesystems.cache_counters import ArcReads, NfsBytes
 from mountlab.filesystems.counters import Around, Extents
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from mountlab.report import sections
+from mountlab.report.terminal import run_answer
 from mountlab.sentences.watched import same_work, watched_lines
 from mountlab.sweep.sweep_file import resolve
 from mountlab.sweep.watch_sweep import WatchRequest
@@ -171,6 +172,40 @@ def test_a_run_of_another_kind_has_no_such_part() -> None:
     assert "No program was watched in place" in str(sections.watched(synthetic_run(blocks=1)))
 
 
+@every_row(
+    ("statuses", "reason", "words"),
+    [
+        (
+            ["failed", "skipped"],
+            "the command failed with exit status 3",
+            "prog gave no figure: the command failed with",
+        ),
+        (["timeout", "timeout"], "ran longer than 1 s", "prog was ended at its time limit"),
+        (["ok", "ok"], "", "What prog did was not counted."),
+        ([], "", "prog has not ended yet."),
+    ],
+)
+def test_a_program_without_figures_is_described_by_how_it_ended(statuses: list[str], reason: str, words: str) -> None:
+    """Defect: `There is one file system only, so nothing is compared; its means are below`, twice, and no means."""
+    run = run_of(*[{}] * len(statuses))
+    ended = replace(run, records={}, trials=run.trials.assign(status=statuses, reason=reason))
+    for text in (run_answer(ended), str(sections.headline(ended))):
+        assert words in text
+        assert "nothing is compared" not in text
+        assert "Amounts of one run" not in text
+
+
+def test_the_terminal_counts_no_cells_where_there_is_one() -> None:
+    (cell,) = SWEEP.cells
+    doubt = Caveat(code="too-few", severity="warning", message="n = 2.", scope="cell", subject=cell.id)
+    run = replace(run_of({}, {}), caveats=[doubt], answer_metrics={cell.workload.label: ("elapsed",)})
+    text = run_answer(run)
+    assert "warning: Too few trials: n = 2" in text
+    assert "Next. Watch it with --repeats 5 or more." in text
+    assert [word for word in ("cell", "until.min") if word in text] == []
+    assert "(1 cell)" not in str(sections.caveats(run))
+
+
 # --- two runs ---------------------------------------------------------------------------------------------------------
 
 
@@ -192,6 +227,15 @@ def test_two_runs_that_did_the_same_work(change: dict[str, Any]) -> None:
 def test_two_runs_that_did_other_work_are_told_apart_first(change: dict[str, Any], words: str) -> None:
     (line,) = same_work([run_of({}), run_of(change)], ["A", "B"])
     assert line == f"The two did not do the same work: {words}."
+
+
+def test_single_amounts_are_in_the_singular_and_files_that_were_not_seen_are_no_difference() -> None:
+    """Defect: `A had open 0 files`, of a program that ended before a look, was called other work."""
+    one = run_of({"read_count": 0, "write_count": 1}, device=replace(DEVICE, flushes=1))
+    (line,) = same_work([one, one], ["A", "B"])
+    assert line.endswith("made 1 call, saw 1 flush and had open 4 files.")
+    unseen = run_of({}, files=OpenFiles(0, 0, [], MOUNTS))
+    assert "had open" not in same_work([run_of({}), unseen], ["A", "B"])[0]
 
 
 def test_flushes_tell_two_sides_apart_where_one_syncs_and_the_other_does_not() -> None:

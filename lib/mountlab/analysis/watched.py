@@ -92,8 +92,8 @@ class Observation:
 
     @property
     def file_count(self) -> int | None:
-        """How many files it was seen to have open."""
-        return sum(one.files for one in self.files.directories) if self.files else None
+        """How many files it was seen to have open; None where it ended before it could be looked at."""
+        return sum(one.files for one in self.files.directories) if self.files and self.files.looks else None
 
     @property
     def nfs(self) -> Sequence[tuple[str, NfsBytes]]:

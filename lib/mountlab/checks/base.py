@@ -223,6 +223,8 @@ class Check:
     advice: str
     """What a reader can do about it, for every case; the message of a caveat says it for its own."""
     _: KW_ONLY
+    watched: str = ""
+    """The advice for a program that is watched, whose user wrote no sweep; '' where `advice` fits."""
     severities: tuple[Severity, ...] = ("warning",)
     """How bad it can be; the first is that of a doubt that gives none. `strict` in the design makes an error of a
     warning."""

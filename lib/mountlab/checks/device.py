@@ -13,6 +13,7 @@ from mountlab.core.box_facts.storage import DriveSensor
 from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import KIB, MIB, format_bytes
+from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
@@ -239,7 +240,8 @@ def _no_sensor(evidence: Evidence) -> str | None:
 def discards(evidence: Evidence) -> Iterator[Doubt]:
     """Blocks that were discarded on the device (TRIM) during the trials.
 
-    The device had to discard 1 MiB or more during a trial. A note where the mount option `discard` asks for it.
+    The device had to discard 1 MiB or more during a trial. A note where the mount option `discard` asks for it, or is
+    in effect where a program is watched.
     The message names what of this cell discards, by the mount options in effect.
     """
     for cell, trials in evidence.trials_with_counters():
@@ -250,7 +252,7 @@ def discards(evidence: Evidence) -> Iterator[Doubt]:
         affected = [trial_id for trial_id, chain in sizes.items() if max(chain, default=0) >= DISCARDED_BYTES]
         if affected:
             below = all(sizes[trial_id][0] < DISCARDED_BYTES for trial_id in affected)
-            wanted = not below and _asks_to_discard(cell.filesystem)
+            wanted = not below and (_asks_to_discard(cell.filesystem) or _watches_discard(evidence, cell))
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(affected, trials)} the device discarded up to "
@@ -265,6 +267,11 @@ def _asks_to_discard(fs: Filesystem) -> bool:
     return any(option.partition("=")[0] == "discard" for option in fs.options)
 
 
+def _watches_discard(evidence: Evidence, cell: Cell) -> bool:
+    """Return whether a program is watched on a file system that is mounted so: this is then part of what it costs."""
+    return is_in_place(cell.filesystem) and "discard" in evidence.in_effect.get(cell.filesystem.name, {})
+
+
 def _discarded_by(evidence: Evidence, cell: Cell, *, below: bool) -> str:
     """Return what discards, as far as the cell has it, and what to do."""
     if below:
@@ -276,10 +283,8 @@ def _discarded_by(evidence: Evidence, cell: Cell, *, below: bool) -> str:
         return "and it is not known by what: the mount options in effect were not kept."
     if "discard" in options:
         value = options["discard"] and f"={options['discard']}"
-        return (
-            f"as the mount option discard{value} has it, which is in effect although the sweep does not ask for it. "
-            "Compare with `nodiscard`."
-        )
+        unasked = "" if is_in_place(cell.filesystem) else ", which is in effect although the sweep does not ask for it"
+        return f"as the mount option discard{value} has it{unasked}. Compare with `nodiscard`."
     return (
         "and no option to discard is in effect: a program trimmed it (fstrim, or the tool itself). Trim before the "
         "run, not in it."

@@ -12,6 +12,7 @@ from mountlab.core.numbers import listed
 from mountlab.filesystems import is_in_place
 
 FEW = 5
+_WATCH_MORE = f"Watch it with --repeats {FEW} or more."
 _HEAVY = "a heavy tail (lognormal, σ 1)"
 _MODES = "two modes (30\u00a0% of the trials twice as fast)"
 _DRIFT = "a drift (4 standard deviations over the run)"
@@ -75,16 +76,15 @@ _RESTS = {
 
 def _few(cell: Cell, n: int, statistic: str) -> Iterator[Doubt]:
     if n < 2 and is_in_place(cell.filesystem):
-        message = "watched once: what it did was counted, and how that varies is not known. Use --repeats 5."
+        message = f"watched once: what it did was counted, and how that varies is not known. {_WATCH_MORE}"
         yield Doubt.of_cell(cell, message, severity="note")
     elif n < 2:
         message = f"n = {n}: one trial has no spread and so no interval. Set repeats (or until.min) to {FEW} or more."
         yield Doubt.of_cell(cell, message)
     elif n < FEW:
         why = _RESTS.get(statistic) or rests_on(n)
-        yield Doubt.of_cell(
-            cell, f"n = {n}: too few. {why} Set repeats (or until.min) to {FEW} or more.", severity="warning"
-        )
+        more = _WATCH_MORE if is_in_place(cell.filesystem) else f"Set repeats (or until.min) to {FEW} or more."
+        yield Doubt.of_cell(cell, f"n = {n}: too few. {why} {more}", severity="warning")
 
 
 CHECKS = (
@@ -92,6 +92,7 @@ CHECKS = (
         "too-few",
         too_few,
         "Set `repeats` (or `until.min`) to 5 or more.",
+        watched=_WATCH_MORE,
         severities=("error", "warning", "note"),
         foresee=will_be_too_few,
     ),

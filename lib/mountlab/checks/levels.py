@@ -45,6 +45,12 @@ def levels_of_many(evidence: Evidence) -> list[float]:
     return block_levels(samples) if len(samples) > 1 else []
 
 
+def over_all(samples: Sequence[Sample]) -> str:
+    """'over all cells', what levels of blocks hold for; '' of a single sample."""
+    many_cells = len({sample.cell.id for sample in samples}) > 1
+    return "over all cells" if many_cells else "over all metrics" if len(samples) > 1 else ""
+
+
 def orders(evidence: Evidence) -> list[shape.BlockOrder]:
     """Return the order inside of each block that every sample has. Of several metrics of a trial the mean counts."""
     usable, blocks, logs = _common_logs(without_steps_down(evidence))

@@ -51,7 +51,7 @@ def busy(evidence: Evidence) -> Iterator[Doubt]:
                 cell,
                 f"other programs took {share(mean)} of the processors while it ran, {share(worst.others or 0.0)} in "
                 f"the worst of its {len(counted)} trials{waited}. They slow what is measured, and by chance more in "
-                "one cell than in another: run again when the box is quiet, or with more blocks.",
+                "one trial than in another: run again when the box is quiet, or with more blocks.",
             )
 
 

@@ -12,6 +12,7 @@ from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
 from mountlab.core.model import Cell, Sweep
 from mountlab.core.units import format_seconds
+from mountlab.filesystems import is_in_place
 from mountlab.outcome.consequences import SET_ASIDE
 from mountlab.programs import TOOLS
 from mountlab.wording import exclusion_words, extension_words
@@ -45,7 +46,7 @@ def failed_trials(evidence: Evidence) -> Iterator[Doubt]:
             cell,
             f"{len(group)} of its {len(trials)} trials gave no figure: {reason}. "
             + (f"It was set aside: {later} of its trials were not run any more. " if later else "")
-            + ("The cell has no estimate." if whole else "The estimate rests on the others."),
+            + ("It has no estimate." if whole else "The estimate rests on the others."),
             severity="error" if whole else "warning",
         )
 
@@ -65,13 +66,13 @@ def timed_out(evidence: Evidence) -> Iterator[Doubt]:
     for cell, group, trials in _by_cell(evidence, "timeout"):
         late, n = _counted(group), _counted(group) + len(evidence.counted.get(cell.id, ()))
         names, later = ", ".join(map(str, group["trial_id"])), _count_skipped(trials)
+        key = "--timeout" if is_in_place(cell.filesystem) else "trial_timeout"
         yield Doubt.of_cell(
             cell,
             f"{late} of its {n} counted trials ran into the time limit of {limit} ({names}): they took at "
             f"least that long, and count as that. {_figure_with(late, n)} "
             + (f"All of its trials did, so that it was set aside: {later} were not run any more. " if later else "")
-            + f"See raw/{group.iloc[0]['trial_id']} for what stalled; raise trial_timeout only if the work takes so "
-            "long.",
+            + f"See raw/{group.iloc[0]['trial_id']} for what stalled; raise {key} only if the work takes so long.",
         )
 
 
@@ -226,12 +227,14 @@ CHECKS = (
         "failed-trials",
         failed_trials,
         "Read the reason beside it; mend the cause, then `mountlab resume` or run again.",
+        watched="Read the reason beside it, mend the cause, and watch it again.",
         severities=("error", "warning"),
     ),
     Check(
         "timed-out",
         timed_out,
         "Find out what stalled. Raise `trial_timeout` only if the work takes that long.",
+        watched="Find out what stalled. Raise `--timeout` only if the work takes that long.",
         foresee=may_time_out,
     ),
     Check(

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from mountlab.checks.base import Check, Doubt, Evidence, Sample
 from mountlab.checks.length import CLOCK_SHARE
-from mountlab.checks.levels import levels_of_many, orders, turned, without_steps_down
+from mountlab.checks.levels import levels_of_many, orders, over_all, turned, without_steps_down
 from mountlab.core import numbers
 from mountlab.core.findings import Severity
 from mountlab.core.groups import by_key
 from mountlab.core.names import cell_id
 from mountlab.core.numbers import counted, listed
+from mountlab.filesystems import is_in_place
 from mountlab.stats import holm, shape
 from mountlab.stats.comparisons import is_paired
 
@@ -91,10 +92,12 @@ def too_noisy(evidence: Evidence) -> Iterator[Doubt]:
     if noisy:
         cell = max(noisy, key=lambda cell_id: noisy[cell_id][0])
         cv, metric = noisy[cell]
+        vary = f"{len(noisy)} {'varies' if len(noisy) == 1 else 'vary'}"
+        which = f"Of {counted(len(worst), 'cell')}, {vary}" if len(worst) > 1 else "The figures vary"
         yield Doubt.of_run(
-            f"Of {counted(len(worst), 'cell')}, {len(noisy)} {'varies' if len(noisy) == 1 else 'vary'} by more than "
-            f"{NOISY_CV:.0%} from trial to trial (coefficient of variation), most of all {metric} of {cell}, by "
-            f"{cv:.0%}. The intervals include this noise; longer trials or a quieter box would narrow them."
+            f"{which} by more than {NOISY_CV:.0%} from trial to trial (coefficient of variation), most of all {metric} "
+            f"of {cell}, by {cv:.0%}. The intervals include this noise; longer trials or a quieter box would narrow "
+            "them."
         )
 
 
@@ -147,7 +150,7 @@ def outlying(evidence: Evidence) -> Iterator[Doubt]:
             listed = ", ".join(f"{sample.trials[i]} ({change(sample.values[i], middle)})" for i in far)
             yield Doubt.of_cell(
                 sample.cell,
-                f"{sample.name} of some trials is far from the median of the cell: {listed}. They count: Mountlab "
+                f"{sample.name} of some trials is far from their median: {listed}. They count: Mountlab "
                 "drops no trial by itself. Check what else happened then. If the cause was not the file system, "
                 "exclude them with that reason (mountlab exclude).",
                 metrics=sample.metric,
@@ -174,11 +177,12 @@ def bimodal(evidence: Evidence) -> Iterator[Doubt]:
     """
     for suspect in _suspicious(evidence, "two_modes", shape.two_modes_p):
         sample = suspect.sample
+        factor = "" if is_in_place(sample.cell.filesystem) else ", and make it a factor"
         yield Doubt.of_cell(
             sample.cell,
             f"{sample.name} falls into two groups or more (dip test over {len(sample.values)} trials): the mean lies "
             "between them, and the interval covers less than it states. Find what the groups differ in (order, place "
-            "on the device, cache hits), and make it a factor." + suspect.by_chance,
+            f"on the device, cache hits){factor}." + suspect.by_chance,
             severity=suspect.severity,
             metrics=sample.metric,
         )
@@ -217,7 +221,7 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
         seen = "block, in every block, and inside of blocks" if few else "third of the blocks (Mann-Kendall)"
         if abs(last / first - 1) > evidence.sweep.design.smallest_effect:
             yield Doubt.of_run(
-                f"over all cells together the figures got {'better' if last > first else 'worse'}, by "
+                f"{over_all(evidence.samples)} together the figures got {'better' if last > first else 'worse'}, by "
                 f"{_change_of_levels(evidence, last, first)} from the first to the last {seen}: the box changed "
                 "while it was measured. "
                 f"{_in_ratios(evidence, evidence.samples)} Means depend on when the run was stopped. Warm up longer, "
@@ -225,12 +229,13 @@ def drift(evidence: Evidence) -> Iterator[Doubt]:
             )
     for suspect in drifting(evidence):
         sample, (first, last) = suspect.sample, _ends(suspect.sample.values)
+        watched = is_in_place(sample.cell.filesystem)  # no ratio is made of it, and it has no warm-up
+        advice = "Find" if watched else f"{_in_ratios(evidence, [sample])} For means warm up longer, or find"
         yield Doubt.of_cell(
             sample.cell,
             f"{sample.name} {'rose' if last > first else 'fell'} over the run, by {change(last, first)} from its "
             "first to its last third (Mann-Kendall): the mean depends on when the run was stopped, and the trials are "
-            f"not independent. {_in_ratios(evidence, [sample])} For means warm up longer, or find what changes (a "
-            "filling or ageing device, heat, a cache)." + suspect.by_chance,
+            f"not independent. {advice} what changes (a filling or ageing device, heat, a cache)." + suspect.by_chance,
             severity=suspect.severity,
             metrics=sample.metric,
         )
@@ -291,9 +296,9 @@ def step(evidence: Evidence) -> Iterator[Doubt]:
         before, after = median(levels[:at]), median(levels[at:])
         if abs(after / before - 1) > smallest:
             yield Doubt.of_run(
-                f"over all cells together the figures changed by {_change_of_levels(evidence, after, before)} "
-                f"after {at} blocks, and stayed there (Pettitt): the box was in two states. See what happened on it "
-                "then, and measure again in one state."
+                f"{over_all(evidence.samples)} together the figures changed by "
+                f"{_change_of_levels(evidence, after, before)} after {at} blocks, and stayed there (Pettitt): the box "
+                "was in two states. See what happened on it then, and measure again in one state."
             )
     for suspect in _suspicious(evidence, "step", shape.step_p):
         sample, (at, _) = suspect.sample, shape.step(suspect.sample.values)
@@ -364,6 +369,7 @@ CHECKS = (
         "drift",
         drift,
         "Find what changes with time (heat, fill, age); longer warm-up, or pauses. Ratios within a block suffer less.",
+        watched="Find what changes with time (heat, fill, age, a cache).",
         severities=("warning", "note"),
         blind=_too_few_for("drift"),
     ),

@@ -10,9 +10,10 @@ import scipy
 
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.burst import stepped_down
-from mountlab.checks.levels import block_levels, turned
+from mountlab.checks.levels import block_levels, over_all, turned
 from mountlab.checks.shape import change
 from mountlab.core.model import Cell
+from mountlab.filesystems import is_in_place
 from mountlab.fio.series import Series
 from mountlab.stats import shape
 
@@ -20,6 +21,10 @@ ROUNDS = 5
 FEWEST_POINTS = 10
 """Windows of a log of fio's that are cut into rounds: two for each."""
 FIRST_BLOCK_P = 0.05
+_WARM_UP = "Set design.warmup to more blocks, or exclude the first with that reason."
+_WATCH_FIRST = (
+    "Exclude the first with that reason (`mountlab exclude`), or empty the caches before each: --drop-caches."
+)
 
 
 def cold_start(evidence: Evidence) -> Iterator[Doubt]:
@@ -35,12 +40,14 @@ def cold_start(evidence: Evidence) -> Iterator[Doubt]:
     p = _p_of_first(levels)
     if not steady.ok and p < FIRST_BLOCK_P:
         later = math.exp(float(np.mean(np.log(levels[1:]))))
-        yield Doubt.of_run(
-            f"over all cells the first block was {change(levels[0], later)}{turned(evidence.samples)} off the later "
+        watched = all(is_in_place(fs) for fs in evidence.sweep.filesystems)
+        seen = (
+            f"the first block was {change(levels[0], later)}{turned(evidence.samples)} off the later "
             f"ones, and the first five were not steady (excursion {steady.excursion:.0%}, limit "
             f"{shape.MAX_EXCURSION:.0%}; slope {steady.slope:.0%}, limit {shape.MAX_SLOPE:.0%}): the box was still "
-            "warming up. Set design.warmup to more blocks, or exclude the first with that reason."
+            f"warming up. {_WATCH_FIRST if watched else _WARM_UP}"
         )
+        yield Doubt.of_run(f"{over_all(evidence.samples)} {seen}".strip())
 
 
 def _p_of_first(levels: Sequence[float]) -> float:
@@ -126,6 +133,12 @@ def _too_few_blocks(evidence: Evidence) -> str | None:
 
 
 CHECKS = (
-    Check("warm-up-too-short", cold_start, "Set `design.warmup` to more blocks.", blind=_too_few_blocks),
+    Check(
+        "warm-up-too-short",
+        cold_start,
+        "Set `design.warmup` to more blocks.",
+        watched=_WATCH_FIRST,
+        blind=_too_few_blocks,
+    ),
     Check("not-steady", unsteady, "Run longer, with `ramp_time` or `precondition`.", blind=_no_log),
 )

@@ -152,8 +152,8 @@ def _trimmed(value: float) -> int:
 
 
 def counted(n: int, noun: str) -> str:
-    """Format a count with its noun: '1 block', '5 blocks', '3 boxes'."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith('x') else 's'}"
+    """Format a count with its noun: '1 block', '5 blocks', '3 boxes', '3 flushes'."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}{'es' if noun.endswith(('x', 'sh')) else 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -160,10 +160,11 @@ class CommandTool(Tool):
         return Written("not known: the command's own", None)
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
-        """Return all that the sweep names, but for what was asked for (bytes) and how long it took, if there is
-        more."""
+        """Return all that the sweep names, but for what was asked for (bytes) and how long it took, if there is more
+        that can be better or worse."""
         names = tuple(dict.fromkeys(figure.metric for figure in read_figures(workload.options, "workload")))
-        return tuple(name for name in names if name not in ("bytes", "elapsed")) or names
+        more = tuple(name for name in names if name not in ("bytes", "elapsed"))
+        return more if any(workload.metric(name).better != "neither" for name in more) else names
 
 
 # --- the command lines ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from mountlab.analysis import load_curve
@@ -39,11 +40,15 @@ def run_answer(run: RunView) -> str:
     if seen := watched_text(run):
         means = zip(*(run.estimates[name] for name in ("metric", "label", "mean", "unit", "n")), strict=True)
         rows = [
-            (metric_noun(metric, label), quantity(mean, unit), f"n = {n}") for metric, label, mean, unit, n in means
+            (metric_noun(metric, label), quantity(mean, unit), f"n = {n}")
+            for metric, label, mean, unit, n in means
+            if math.isfinite(mean)
         ]
         lines = [f"{name}. {text}" for name, text in trust_lines(run, trust)]
+        caveats = _caveats(run.caveats, only_cell=len(run.sweep.cells) == 1)
         question = " ".join(run.sweep.question.split())
-        return lines_of([question, "", *seen, *lines, "", *aligned(rows), "", *_caveats(run.caveats)])
+        figures = [*aligned(rows), ""] if rows else []
+        return lines_of([question, "", *seen, *lines, "", *figures, *caveats])
     answer = [] if searches else [answer_sentence(run, trust)]
     answer += filter(None, [effect_sentence(run, trust)])
     first = [*answer, *(f"{name}. {text}" for name, text in trust_lines(run, trust))]
@@ -113,12 +118,12 @@ def _how_far(sweep: Sweep, comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield f"({corrected})"
 
 
-def _caveats(caveats: Sequence[Caveat]) -> Iterator[str]:
+def _caveats(caveats: Sequence[Caveat], *, only_cell: bool = False) -> Iterator[str]:
     """Errors and warnings, a single one and the first error with what was seen; the notes in one line. The report has
     the rest."""
     if not caveats:
         yield "No caveats."
-    groups = grouped(caveats)
+    groups = grouped(caveats, only_cell=only_cell)
     for group in groups:
         if group.severity != "note":
             first = f"{group.caveats[0].subject}: " if len(group.caveats) > 1 else ""

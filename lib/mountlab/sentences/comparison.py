@@ -27,7 +27,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.json import plain
 from mountlab.core.names import metric_noun
 from mountlab.core.text import aligned, capital, lines_of
-from mountlab.sentences.trust import next_steps, trust_sentence
+from mountlab.sentences.trust import next_steps, trust_sentence, watch_advice
 from mountlab.sentences.watched import same_work
 from mountlab.wording import verdicts
 from mountlab.wording.caveats import caveat_counts, doubts_by_cell, grouped
@@ -99,7 +99,8 @@ def _answer_of_pair(pair: RunComparison) -> str:
     elif fell["same"] == total:
         text = f"No: B is {tally} of {count}"
     else:
-        where = f": B is {tally} of {count}" if fell["same"] else f" in any of {count}"
+        any_ratio = f"any of {count}" if total > 1 else "the only ratio"
+        where = f": B is {tally} of {count}" if fell["same"] else f" in {any_ratio}"
         text = f"No difference is shown{where}; {_not_excluded(pair)}"
     causes = _causes(pair)
     without = " if there were one" if causes.endswith("named") else ""
@@ -144,7 +145,8 @@ def trust_lines(comparison: RunComparison) -> list[tuple[str, str]]:
     first, *others = comparison.runs
     passed = [check for check in first.checks_passed if all(check in run.checks_passed for run in others)]
     lines = [(f"Trust: {comparison.trust.grade}", trust_sentence(comparison.trust, passed))]
-    steps = " ".join(filter(None, (next_step(comparison), next_steps(comparison.trust, (), None))))
+    gravest = next_steps(comparison.trust, (), None, watch_advice(first.sweep))
+    steps = " ".join(filter(None, (next_step(comparison), gravest)))
     return [*lines, ("Next", steps)] if steps else lines
 
 

@@ -9,9 +9,11 @@ from mountlab.analysis import load_curve
 from mountlab.analysis.answers import answering
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.trust import Reason, Trust
+from mountlab.analysis.watched import is_watched
 from mountlab.checks import CHECKS, OF_SEVERAL_RUNS
 from mountlab.checks.load import runtime_needed_s
 from mountlab.core.findings import Comparison
+from mountlab.core.model import Sweep
 from mountlab.core.names import code_words
 from mountlab.core.numbers import counted, listed, number, rough_duration
 from mountlab.core.text import capital
@@ -27,7 +29,7 @@ def trust_lines(run: RunView, trust: Trust) -> list[tuple[str, str]]:
     if run.sweep.searches and not any(map(is_measured, load_curve.searches(run))):
         return []
     undecided = [] if run.sweep.imported else answering(run)  # nothing can be added to logs
-    steps = next_steps(trust, undecided, run.info.seconds, _figures(run))
+    steps = next_steps(trust, undecided, run.info.seconds, {**watch_advice(run.sweep), **_figures(run)})
     if run.info.status == "interrupted":
         steps = "Resume the run."
     warning = " Do not cite its figures." if trust.grade == "low" else ""
@@ -54,9 +56,9 @@ def reasons_text(trust: Trust) -> str:
 
 def _reason_text(reason: Reason, cells: int) -> str:
     name = f"{code_words(reason.code)} (do not use)" if reason.error else code_words(reason.code)
-    if not reason.cells:
+    if not reason.cells or cells == 1:
         return name
-    whole = {1: "the only cell", 2: "both cells"}.get(cells, f"all {cells} cells")
+    whole = "both cells" if cells == 2 else f"all {cells} cells"
     return f"{name} in {whole if reason.cells == cells else f'{reason.cells} of {cells} cells'}"
 
 
@@ -64,8 +66,13 @@ def next_steps(
     trust: Trust, comparisons: Iterable[Comparison], seconds: float | None, advice: Mapping[str, str] | None = None
 ) -> str:
     """Return what to do next: about the gravest doubt, with how long a run takes; and how many blocks would decide
-    what is undecided. '' where there is nothing to do. `advice`: code to what to do in this run, with its figures."""
+    what is undecided. '' where there is nothing to do. `advice`: code to what to do in this run, for some."""
     return " ".join(_next_steps(trust, comparisons, seconds, advice or {}))
+
+
+def watch_advice(sweep: Sweep) -> dict[str, str]:
+    """Return the advice that differs for a user of `mountlab watch`, who wrote no sweep; nothing of other runs."""
+    return {code: check.watched for code, check in CHECKS.own.items() if check.watched} if is_watched(sweep) else {}
 
 
 def _figures(run: RunView) -> dict[str, str]:

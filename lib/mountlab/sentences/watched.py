@@ -10,6 +10,7 @@ from mountlab.analysis.run_view import RunView
 from mountlab.analysis.watched import Observation, is_watched, observations
 from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, range_of
 from mountlab.checks.work import is_same_amount
+from mountlab.core.errors import in_one_line
 from mountlab.core.model import Cell
 from mountlab.core.numbers import counted, listed, number
 from mountlab.core.units import MIB, format_bytes, format_seconds
@@ -25,14 +26,29 @@ def watched_text(run: RunView) -> list[str]:
 
 def watched_lines(run: RunView) -> list[tuple[str, str]]:
     """Return what each watched program of a run did: what answered its reads, and then the rest."""
-    seen = ((cell, rows) for cell in run.sweep.cells if (rows := observations(run, cell)))
     return [
         (
             " ".join([_time(cell, rows), *_reads(rows, _codes(run, cell)), *_arc(rows)]),
             " ".join([*_writes(rows), *_flushes(rows), *_places(rows)]),
         )
-        for cell, rows in seen
+        if (rows := observations(run, cell))
+        else (_unobserved(run, cell), "")
+        for cell in run.sweep.cells
     ]
+
+
+def _unobserved(run: RunView, cell: Cell) -> str:
+    """Return why nothing is known of what a program did."""
+    trials = run.trials[run.trials["cell"] == cell.id]
+    statuses = set(trials["status"])
+    if statuses & {"ok", "excluded"}:
+        return f"What {cell.workload.label} did was not counted."
+    failed = trials[trials["status"].isin(("failed", "invalid"))]
+    if len(failed):
+        return f"{cell.workload.label} gave no figure: {in_one_line(str(failed.iloc[0]['reason']))}."
+    if "timeout" in statuses:
+        return f"{cell.workload.label} was ended at its time limit: what it did until then is in no figure."
+    return f"{cell.workload.label} has not ended yet."
 
 
 def _codes(run: RunView, cell: Cell) -> set[str]:
@@ -143,19 +159,19 @@ class _Amount:
         return f"{self.verb} {' and '.join(dict.fromkeys(map(self._text, self.values)))}"
 
     def _text(self, value: float) -> str:
-        return format_bytes(value) if self.unit == "B" else f"{value:.0f} {self.unit}"
+        return format_bytes(value) if self.unit == "B" else counted(round(value), self.unit)
 
 
-_TELLING = {"B": MIB, "flushes": 20, "calls": 1000, "files": 2}
+_TELLING = {"B": MIB, "flush": 20, "call": 1000, "file": 2}
 """Differences below these may have other reasons."""
 _QUIET = 0.1
 """Flushes are counted for all programs: where others take more of the processors, these may be theirs."""
 _AMOUNTS: tuple[tuple[str, str, Callable[[Observation], float | None]], ...] = (
     ("read", "B", lambda row: row.around.read_calls),
     ("wrote", "B", lambda row: row.around.write_calls),
-    ("made", "calls", lambda row: row.call_count),
-    ("saw", "flushes", lambda row: row.flushes if (row.around.others or 0.0) < _QUIET else None),
-    ("had open", "files", lambda row: row.file_count),
+    ("made", "call", lambda row: row.call_count),
+    ("saw", "flush", lambda row: row.flushes if (row.around.others or 0.0) < _QUIET else None),
+    ("had open", "file", lambda row: row.file_count),
 )
 
 

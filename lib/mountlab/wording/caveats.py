@@ -31,6 +31,8 @@ class CaveatGroup:
     code: str
     severity: Severity
     caveats: tuple[Caveat, ...]
+    only_cell: bool = False
+    """Whether the run has no other cell than theirs."""
 
     @property
     def heading(self) -> str:
@@ -38,7 +40,8 @@ class CaveatGroup:
         name = code_words(self.code).capitalize()
         subjects = {c.subject for c in self.caveats if c.subject}
         scope = self.caveats[0].scope.replace("filesystem", "file system")
-        return f"{name} ({counted(len(subjects), scope)})" if subjects and scope != "run" else name
+        located = subjects and scope != "run" and not self.only_cell
+        return f"{name} ({counted(len(subjects), scope)})" if located else name
 
     @property
     def asked(self) -> bool:
@@ -105,13 +108,13 @@ def _before(end: int, words: Sequence[str], common: Container[int]) -> list[str]
     return [words[place] for place in sorted(plain)]
 
 
-def grouped(caveats: Iterable[Caveat]) -> list[CaveatGroup]:
+def grouped(caveats: Iterable[Caveat], *, only_cell: bool = False) -> list[CaveatGroup]:
     """Return caveats by severity (errors first), code and whether it was asked for, in the order in which they were
-    raised."""
+    raised. `only_cell`: they are those of a run with one cell."""
     rank = {"error": 0, "warning": 1, "note": 2}
     groups = by_key(((caveat.severity, caveat.code, caveat.asked), caveat) for caveat in caveats)
     ordered = sorted(groups.items(), key=lambda item: rank[item[0][0]])
-    return [CaveatGroup(code, severity, tuple(members)) for (severity, code, _), members in ordered]
+    return [CaveatGroup(code, severity, tuple(members), only_cell) for (severity, code, _), members in ordered]
 
 
 SEVERITY_WORDS: dict[Severity, str] = {"error": "Do not use", "warning": "Doubt", "note": "Note"}

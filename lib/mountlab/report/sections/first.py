@@ -214,7 +214,7 @@ def _overview_table(run: RunView) -> Html:
     if not names:
         return html.joined()
     figures, noun = _RatiosByCell.of(run), STATISTICS[run.sweep.design.estimate].noun
-    caption = f"{noun} of each cell{figures.legend}"
+    caption = f"{noun}{' of each cell' if run.sweep.cells[1:] else ''}{figures.legend}"
     if len(names) > MOST_COLUMNS:
         below = [rows for metric in answer_metrics(run) for rows in _by_workload(run, metric, names, figures)]
         return _long_table(below, noun, caption)
@@ -357,7 +357,7 @@ def caveats(run: RunView) -> Html:
     passed = html.details(no_caveats(run.checks_passed), names)
     if not run.caveats:
         return html.joined(html.box("caveat none", passed), not_checked(run))
-    groups = grouped(run.caveats)
+    groups = grouped(run.caveats, only_cell=len(run.sweep.cells) == 1)
     requested = [group for group in groups if group.severity == "note" and group.asked]
     others = [group for group in groups if group not in requested]
     place = max(MOST_OPEN, sum(group.severity == "error" for group in others))

@@ -42,7 +42,7 @@ def amounts(run: RunView) -> Html:
             spread = " to ".join(ends) if len(set(ends)) > 1 else ""
             rows.append([noun, show(median(values)) if values else "not known", spread])
     head: Head = ["What it did", Column("Median", "line"), Column("Least to most", "interval")]
-    return html.table(head, [Rows(rows)], caption="Amounts of one run")
+    return html.table(head, [Rows(rows)], caption="Amounts of one run") if rows else html.joined()
 
 
 _AMOUNTS: tuple[tuple[str, Callable[[float], str], Callable[[Observation], float | None]], ...] = (
