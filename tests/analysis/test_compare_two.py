@@ -196,9 +196,9 @@ def test_a_stopping_rule_is_told_in_words_beside_a_fixed_number() -> None:
 # ── what differs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_differs_but_seed_run_and_time() -> None:
+def test_nothing_differs_but_seed_run_time_and_diagnostic_trials() -> None:
     b = run("b", memory_available_bytes=1, boot_id="other", mount_root_free_bytes=5)
-    b.sweep = replace(b.sweep, design=replace(b.sweep.design, seed=99, trial_timeout_s=5.0))
+    b.sweep = replace(b.sweep, design=replace(b.sweep.design, seed=99, trial_timeout_s=5.0, explain=5, profile=True))
     b.info = replace(b.info, created_at="2027-01-01T00:00:00+00:00")
     found = compare_runs((run("a"), b))
     assert found.differences == ()

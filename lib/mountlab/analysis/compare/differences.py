@@ -18,7 +18,8 @@ Values = Mapping[str, object]
 """Name of a fact, an option or a key to its value in one run; None where that is not known."""
 WORKLOAD = "workload "
 """What the area of the options of a workload begins with."""
-_NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "retries", "strict")
+_NOT_OF_THE_DESIGN = ("seed", "trial_timeout_s", "retries", "strict", "explain", "profile")
+"""Keys that are no cause of a difference; diagnostic trials run after all counted ones."""
 
 
 @dataclass(frozen=True)
