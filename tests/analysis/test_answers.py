@@ -138,7 +138,19 @@ def test_many_comparisons_of_one_part_are_counted() -> None:
     run = synthetic_run(workloads=SWEPT, caveats=False)
     reads = [each for each in run.comparisons if each.candidate == "tmpfs" and each.metric == "read_bandwidth"]
     run.comparisons = [replace(each, verdict="faster" if place else "slower") for place, each in enumerate(reads)]
-    assert answers.sentence(run) == "tmpfs is faster than ext4 for 5 of 6 cold reads, slower for 1 of 6 cold reads."
+    assert answers.sentence(run) == (
+        "tmpfs is faster than ext4 for cold reads in 5 of 6 comparisons, slower for cold reads in 1 of 6 comparisons."
+    )
+
+
+def test_many_levels_of_a_workload_are_counted_below_its_name() -> None:
+    """Defect: `faster for 5 of 6 work`, of a workload `work` with six levels that was a part of the answer."""
+    work = [replace(each, name="work") for each in SWEPT]
+    run = synthetic_run(workloads=(*work, replace(SWEPT[0], name="other")), caveats=False)
+    reads = [each for each in run.comparisons if each.candidate == "tmpfs" and each.metric == "read_bandwidth"]
+    run.comparisons = [replace(each, verdict="faster" if place else "slower") for place, each in enumerate(reads)]
+    assert "work in 5 of 6 comparisons" in answers.sentence(run)
+    assert "slower for work in 1 of 6 comparisons" in answers.sentence(run)
 
 
 def test_many_file_systems_make_no_long_sentence() -> None:

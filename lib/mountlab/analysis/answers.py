@@ -112,7 +112,7 @@ def _tally(parts: Mapping[str, Sequence[Comparison]], smallest: float, *, figure
             elif len(group) <= _MOST_NAMES:
                 rows += [(verdict, f"{verdicts.workload_of(c)}{_times([c]) if figures else ''}") for c in members]
             else:
-                rows.append((verdict, f"{len(members)} of {len(group)} {_spoken(part)}"))
+                rows.append((verdict, f"{_spoken(part)} {_share_of(len(members), len(group))}"))
     order = [*map(str, verdicts.SIGNS)]
     by_verdict = sorted(by_key(rows).items(), key=lambda item: order.index(item[0]) if item[0] in order else 0)
     return tuple((verdict, tuple(names)) for verdict, names in by_verdict)
