@@ -412,13 +412,26 @@ def test_a_damaged_bundle_is_not_run_again(bundle: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_command_lines_of_a_bundle_are_not_run_unread(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = SimpleNamespace(tool="command", options={"argv": "sh -c evil {directory}", "prepare": "true"})
-    sweep = SimpleNamespace(sweep=SimpleNamespace(workloads=[workload], filesystems=[]))
-    monkeypatch.setattr(info, "read_sweep", lambda path: sweep)
+@every_row(
+    ("tool", "options", "beside", "lines"),
+    [
+        ("command", {"argv": "sh -c evil {directory}", "prepare": "true"}, False, "sh -c evil {directory}; true"),
+        ("watched", {"argv": "sh -c evil", "environment": "{}"}, False, "sh -c evil"),
+        ("watched", {"argv": "sh", "environment": '{"BASH_ENV": "x"}'}, False, 'sh; {"BASH_ENV": "x"}'),
+        ("command", {"argv": "sh -c evil"}, True, "sh -c evil"),
+    ],
+)
+def test_command_lines_of_a_bundle_are_not_run_unread(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch, tool: str, options: dict[str, str], beside: bool, lines: str
+) -> None:
+    """Defect: those of watched programs and of neighbours ran unread."""
+    workload = SimpleNamespace(tool=tool, options=options)
+    neighbours = {"n": SimpleNamespace(workload=workload)} if beside else {}
+    sweep = SimpleNamespace(workloads=[] if beside else [workload], neighbours=neighbours, filesystems=[])
+    monkeypatch.setattr(info, "read_sweep", lambda path: SimpleNamespace(sweep=sweep))
     with pytest.raises(UnsafeError) as caught:
         reproduce.refuse_commands(bundle, allowed=False)
-    assert caught.value.got == "sh -c evil {directory}; true"
+    assert caught.value.got == lines
     assert "--allow-commands" in caught.value.next_step
     reproduce.refuse_commands(bundle, allowed=True)
 

@@ -32,6 +32,8 @@ from mountlab.core.errors import MountlabError, StoreError, UnsafeError, in_one_
 from mountlab.core.safe_yaml import as_yaml
 from mountlab.core.text import visible
 from mountlab.core.units import GIB, format_bytes
+from mountlab.programs import TOOLS
+from mountlab.programs.command import CommandTool
 from mountlab.publish import bundle
 from mountlab.publish.bundle import DESCRIPTION, TABLES, BundleCheck, Damage, Difference, PublishedRun, differences
 from mountlab.report import execute
@@ -124,8 +126,11 @@ def sweep_of(path: Path) -> Resolved:
 def refuse_commands(place: Path, *, allowed: bool) -> None:
     """Raise UnsafeError where running the sweeps again would run command lines that the bundle brings with it."""
     sweeps = [info.read_sweep(path).sweep for path in _runs(place, _description(place))]
-    options = [workload.options for sweep in sweeps for workload in sweep.workloads if workload.tool == "command"]
-    lines = dict.fromkeys(str(chosen[key]) for chosen in options for key in _COMMAND_LINES if chosen.get(key))
+    neighbours = [neighbour.workload for sweep in sweeps for neighbour in sweep.neighbours.values()]
+    workloads = [*(workload for sweep in sweeps for workload in sweep.workloads), *neighbours]
+    options = [workload.options for workload in workloads if isinstance(TOOLS.own.get(workload.tool), CommandTool)]
+    texts = (str(chosen.get(key, "")) for chosen in options for key in _COMMAND_LINES)
+    lines = dict.fromkeys(text for text in texts if text not in ("", "{}"))
     if lines and not allowed:
         raise UnsafeError(
             "the bundle brings command lines of its own, which would run on your box",
@@ -135,7 +140,8 @@ def refuse_commands(place: Path, *, allowed: bool) -> None:
         )
 
 
-_COMMAND_LINES = ("argv", "prepare", "version")
+_COMMAND_LINES = ("argv", "prepare", "version", "environment")
+"""Options that say what runs; a variable of the environment, such as BASH_ENV, can too."""
 
 
 # --- what a bundle states about itself --------------------------------------------------------------------------------
