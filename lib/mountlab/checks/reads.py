@@ -221,8 +221,8 @@ CHECKS = (
     Check(
         "cache-served",
         cached_reads,
-        "Read more than the memory holds, or cold (`cache: cold`, `watch --drop-caches`); or ask for a warm cache on "
-        "purpose.",
+        "Read more than the memory holds, or cold (`cache: cold`); or ask for a warm cache on purpose.",
+        watched="Read more than the memory holds, or empty the caches before each run: --drop-caches.",
         severities=("warning", "note"),
         blind=no_traffic,
     ),
