@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from mountlab import __main__
 from mountlab.analysis.compare.runs import compare_runs
+from mountlab.core import disk
+from mountlab.publish import reproduce
+from mountlab.publish.publish import Wishes, publish
+from mountlab.report import execute
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from mountlab.sentences import comparison as comparison_sentences
@@ -81,6 +85,17 @@ def test_each_program_is_called_what_it_is(runs: list[store.Run], name: str) -> 
 def test_two_runs_of_one_program_did_the_same_work(runs: list[store.Run]) -> None:
     lines = comparison_sentences.sentences(compare_runs(runs))
     assert lines[0].startswith("Both did the same work, ")
+
+
+def test_a_run_is_published_without_the_directories_of_the_programs_and_verified(
+    runs: list[store.Run], place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: its box was not one of Mountlab's."""
+    monkeypatch.setattr(execute, "write_report", lambda run: disk.replace_file(run / "report.html", b"<p>report"))
+    folder, _ = publish([runs[0].path], Wishes(title="Watched", to=tmp_path / "b"))
+    assert [file for file in folder.rglob("*") if file.is_file() and str(place).encode() in file.read_bytes()] == []
+    found = reproduce.check(folder)
+    assert (found.damage, found.differences) == ((), ())
 
 
 def test_nothing_but_what_the_programs_wrote_is_in_their_directory(runs: list[store.Run], place: Path) -> None:

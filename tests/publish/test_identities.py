@@ -306,6 +306,23 @@ def test_mounts_of_the_run_itself_name_no_directory_of_the_user() -> None:
     assert run_identities(OF_RUN, [mount]) == run_identities(OF_RUN, [])
 
 
+def test_directories_of_a_watched_program_are_places_and_those_of_every_machine_are_not() -> None:
+    """Defect: directories in which it had files open, its own one and those of PATH stood in a bundle."""
+    workload = {
+        "tool": "watched",
+        "argv": "/srv/payroll/run.sh --out=/srv/clients/x /usr/share/dict/words",
+        "environment": {"PATH": "/usr/bin:/usr/local/acme/bin", "LANG": "C.UTF-8"},
+    }
+    info = RunInfo(run_id="", parameters={"workloads": {"w": workload}})
+    opened = "==> looks <==\n3\n==> pipes <==\n0\n==> directories <==\n1 1 0 322 /data/wages 2026\n==> mountinfo <==\n"
+    names = Pseudonyms(run_identities(info, [opened]))
+    assert names.text(workload["argv"]) == "/srv/place-1/run.sh --out=/srv/place-2/place-3 /usr/share/dict/words"
+    assert names.text(workload["environment"]["PATH"]) == "/usr/bin:/usr/local/place-4/bin"
+    assert "1 1 0 322 /data/place-5" in names.text(opened)
+    other = RunInfo(run_id="", parameters={"workloads": {"w": {**workload, "tool": "command"}}})
+    assert run_identities(other, []) == []
+
+
 def test_a_path_in_a_url_is_replaced_as_one() -> None:
     names = Pseudonyms([Identity("place", "/srv/acme")])
     assert names.text("?at=%2Fsrv%2Facme%2Fx %2fsrv%2facme") == "?at=%2Fsrv%2Fplace-1%2Fx %2fsrv%2fplace-1"

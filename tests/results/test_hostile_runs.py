@@ -159,6 +159,11 @@ def test_the_box_of_a_run_is_held_against_the_rules_of_a_box_file(change: dict[s
         kept_box({**kept, **change}, "run.json")
 
 
+def test_the_box_of_a_watched_program_is_read_although_no_box_file_may_say_as_whom_it_ran() -> None:
+    """Defect: a run of `mountlab watch` could not be published."""
+    assert kept_box({"name": "local", "embedded": "loopback", "become": "login"}, "run.json").embedded == "loopback"
+
+
 def test_a_run_of_a_schema_that_is_no_number_is_refused(run: Path) -> None:
     for value in ("2", None, [], 2.5, True):
         changed(run, schema=value)

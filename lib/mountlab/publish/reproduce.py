@@ -37,7 +37,7 @@ from mountlab.programs.command import CommandTool
 from mountlab.publish import bundle
 from mountlab.publish.bundle import DESCRIPTION, TABLES, BundleCheck, Damage, Difference, PublishedRun, differences
 from mountlab.report import execute
-from mountlab.results import altered, info, store, tables, writer
+from mountlab.results import altered, info, programs, store, tables, writer
 from mountlab.results import paths as places
 from mountlab.results.journal import read_as_it_is
 from mountlab.results.listing import DAMAGE
@@ -242,7 +242,7 @@ def damaged(place: Path) -> list[Damage]:
 
 
 def differing(run: Path, again: Run) -> list[Difference]:
-    """Return where the published tables and the sweep of a run are not what its raw output and its run.json give.
+    """Return where the published tables, profiles and sweep of a run are not what its raw output and its run.json give.
     `again`: the run as it is, with its figures from the raw output."""
     texts = tables.texts(again, *TABLES, "caveats")
     changes = [
@@ -256,6 +256,10 @@ def differing(run: Path, again: Run) -> list[Difference]:
     for name, text in binary.items():
         file = run / name
         changes += differences(run.name, name, parquet_text(file) if _is_regular(file) else "", text)
+    for name, data in programs.derived_files(again).items():
+        if not _is_regular(run / name) or (run / name).read_bytes() != data:
+            got, made = "other ones", "those of its recorded system calls"
+            changes.append(Difference(run.name, name, "all programs", "figures", got, made))
     sweep = run / "sweep.yml"
     if not _is_regular(sweep) or sweep.read_bytes() != as_yaml(again.info.parameters).encode():
         changes.append(Difference(run.name, sweep.name, "all keys", "parameters", "other ones", "those of run.json"))

@@ -108,9 +108,14 @@ def known_level(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def kept_box(box: Mapping[str, Any], where: str) -> Box:
-    """Return the box of a run.json, checked by the rules of a box file. Raises StoreError."""
+    """Return the box of a run.json, checked by the rules of a box file. Raises StoreError.
+
+    Of a watched program it says `become: login`, which is set for each such run, and which no box file may say.
+    """
     converted = ("name", "scratch", "grace_s")
     entries = {key: value for key, value in box.items() if value is not None and key not in converted}
+    if entries.get("become") == "login":
+        del entries["become"]
     try:
         if "grace_s" in box:
             entries["grace"] = f"{float(box['grace_s']):g}s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParseError
 from mountlab.core.mountinfo import MountLine, mount_lines
 from mountlab.core.run_info import RunInfo
+from mountlab.core.trial_files import TrialFiles
+from mountlab.filesystems.open_files import read_open_files
 from mountlab.publish.identities.names import OWN_BOXES, PUBLIC_HOSTS, PUBLIC_USERS
 from mountlab.publish.identities.patterns import PATTERNS, is_address
 from mountlab.publish.sieve import Sieve
@@ -38,7 +41,7 @@ def run_identities(info: RunInfo, texts: Iterable[str]) -> list[Identity]:
     for text, may_tell in sieve.sift(texts, lambda text: text.encode(errors="surrogateescape")):
         identities += (
             identity
-            for identity in _of_mounts(text)
+            for identity in (*_of_mounts(text), *_of_open_files(text))
             if not (identity.kind == "place" and identity.value.startswith(root))
         )
         identities += _of_forms(text) if may_tell else ()
@@ -120,6 +123,37 @@ def _of_parameters(parameters: Mapping[str, Any]) -> Iterator[Identity]:
                 if isinstance(value, str) and value.count("-") != 4:  # a UUID is found by its form
                     yield Identity("serial", value)
             yield from hosts(str(entry["server"]) if entry.get("server") else None)
+
+    for entry in (parameters.get("workloads") or {}).values():
+        if isinstance(entry, Mapping) and entry.get("tool") == "watched":
+            yield from _of_watched(entry)
+
+
+def _of_watched(entry: Mapping[str, Any]) -> Iterator[Identity]:
+    """Yield the directories in the command line of a watched program, and in the variables that it gets: PATH is
+    everybody's own. The name of the program itself stays."""
+    with suppress(ValueError):
+        program, *arguments = shlex.split(str(entry.get("argv") or ""))
+        yield from _own_places(program.rpartition("/")[0], *(word.rpartition("=")[2] for word in arguments))
+    variables = entry.get("environment")
+    for value in variables.values() if isinstance(variables, Mapping) else ():
+        yield from _own_places(*str(value).split(":"))
+
+
+def _of_open_files(text: str) -> Iterator[Identity]:
+    """Yield the directories in which a watched program had files open."""
+    if "==> directories <==" in text:
+        with suppress(ValueError):
+            seen = read_open_files({TrialFiles.OPEN_FILES: text})
+            yield from _own_places(*(directory.path for directory in seen.directories) if seen else ())
+
+
+def _own_places(*paths: str) -> Iterator[Identity]:
+    """Yield directories, but for those that every machine has."""
+    return _places(*(path for path in paths if not _SYSTEM.match(path)))
+
+
+_SYSTEM = re.compile(r"/(?:usr(?!/local/)|bin|sbin|lib\w*)(?:/|\Z)")
 
 
 def _serials(*values: str | None) -> Iterator[Identity]:
