@@ -42,6 +42,15 @@ def test_gaps_reach_from_an_end_to_the_next_first_bytes(
     assert beside.gap_share == pytest.approx(sum(end - begin for begin, end in gaps) / 10)
 
 
+def test_a_gap_until_the_end_ends_no_later_whatever_the_uptime_of_the_box() -> None:
+    for hundredths in range(5_800_000, 5_800_100):
+        start, end = hundredths / 100, (hundredths + 185) / 100
+        zeros = " 0" * 9
+        lines = [f"n begun {start}", f"n from {start}{zeros}", f"n ended {end - 0.5:.2f} 0", f"n to {end}{zeros}"]
+        beside = read_beside({"neighbours": "\n".join(lines)})["n"]
+        assert (beside.seconds, beside.gaps[-1][1]) == (1.85, 1.85)
+
+
 def test_limits_are_in_the_words_of_the_kernel() -> None:
     assert did("n limit 99.00 cpu_max cpu.max: 50000 100000").limits == {"cpu_max": "cpu.max: 50000 100000"}
 

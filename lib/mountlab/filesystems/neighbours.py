@@ -119,7 +119,7 @@ def _beside(events: Sequence[Sequence[str]], box: Uptimes | None) -> Beside | No
     inside = [(max(begin, first.at) - first.at, min(end, last.at) - first.at) for begin, end in gaps]
     reads, writes = last.read_calls - first.read_calls, last.write_calls - first.write_calls
     return Beside(
-        seconds=last.at - first.at,
+        seconds=round(last.at - first.at, 2),  # as exact as /proc/uptime: so a gap ends within it
         read_bytes=max(0, reads, last.read - first.read),
         write_bytes=max(0, writes, last.written - first.written),
         calls=max(0, last.calls - first.calls),
