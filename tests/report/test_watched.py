@@ -69,7 +69,8 @@ def test_an_honest_program_is_described_by_its_amounts() -> None:
         ([{"fetched": 0, "extents": Extents(files=1, size=100, hole=100)}],
          "storage delivered 0%; 100% of the bytes in its files has no data there (holes, unwritten space)"),
         ([{"read_calls": MIB}],
-         "Its calls read 1.00 MiB, without AIO, io_uring and mmap: too little to say what answered."),
+         "Its calls read 1.00 MiB, without AIO, io_uring, mmap, splice, and children that it did not wait for: too "
+         "little to say what answered."),
         ([{"arc": ArcReads(30, 10)}, {"arc": ArcReads(0, 0)}], "The ARC of ZFS answered 75% of what all programs"),
         ([{"seconds": 1.0}, {"seconds": 3.0}], "took 1.00 s to 3.00 s (2 runs)"),
         ([{"nfs": {"/mnt": NfsBytes(100 * MIB, 0, 0, 25 * MIB)}}],
@@ -78,6 +79,17 @@ def test_an_honest_program_is_described_by_its_amounts() -> None:
 )  # fmt: skip
 def test_what_answered_its_reads_is_said(trials: list[dict[str, Any]], words: str) -> None:
     assert words in said(*trials)
+
+
+def test_more_from_storage_than_its_calls_read_tells_nothing_of_these_calls() -> None:
+    """20 MiB of calls from memory, and 200 MiB by mmap from storage, are not 100 % from storage."""
+    mapped = {"read_calls": 20 * MIB, "fetched": 200 * MIB}
+    text = said(mapped)
+    assert "Storage delivered 200 MiB to it, and its calls read 20.0 MiB: the rest was read ahead, or for mmap" in text
+    assert "100%" not in text
+    text = said(mapped, {"read_calls": 20 * MIB, "fetched": 0})
+    assert "In 1 of 2 runs storage delivered 200 MiB to it" in text
+    assert "storage delivered 0%; memory answered the rest" in text
 
 
 def test_pipes_that_its_calls_read_are_not_taken_for_memory() -> None:

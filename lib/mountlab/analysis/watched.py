@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import Below
 from mountlab.checks.places import fetches_unseen
-from mountlab.checks.traffic import TELLING_BYTES
+from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES
 from mountlab.core.model import Cell, Sweep
 from mountlab.filesystems import is_in_place
 from mountlab.filesystems.cache_counters import NfsBytes
@@ -35,8 +35,16 @@ class Observation:
 
     @property
     def fetched(self) -> int | None:
-        """Bytes that storage delivered to its processes alone."""
-        return None if self.fetches_unseen else self.around.fetched
+        """Bytes that storage delivered to its processes alone, without what memory below a loop device answered."""
+        if self.fetches_unseen or self.around.fetched is None:
+            return None
+        return self.below.delivered(self.around.fetched) if self.below else self.around.fetched
+
+    @property
+    def beyond_calls(self) -> int | None:
+        """Bytes that storage delivered to it where these are clearly more than its calls read; None elsewhere."""
+        read, fetched = self.around.read_calls, self.fetched
+        return None if read is None or fetched is None or fetched * CACHED_BELOW <= read else fetched
 
     @property
     def device_read(self) -> int | None:
@@ -55,10 +63,13 @@ class Observation:
 
     @property
     def delivered_share(self) -> float | None:
-        """What storage delivered of the bytes read; None where too little was read to say so, or it is not known."""
+        """What storage delivered of the bytes read; None where too little was read to say so, or it is not known: storage
+        may have delivered for mmap, and memory to the calls."""
         read = self.around.read_calls
         delivered = self.below.delivered(self.around.fetched) if self.below else self.around.fetched
         if self.fetches_unseen or delivered is None or read is None or read < TELLING_BYTES:
+            return None
+        if self.beyond_calls is not None:
             return None
         return delivered / read
 
@@ -159,7 +170,7 @@ def unseen(run: RunView, rows: Sequence[Observation]) -> list[str]:
 
 _ALWAYS = (
     "files that it opened and closed between two looks, and files that it only mapped (mmap)",
-    "reads and writes by AIO, io_uring and mmap: the kernel counts the bytes of read and write calls only",
-    "processes that left it (daemons): what these did after it had ended",
+    "reads and writes by AIO, io_uring, mmap and splice: the kernel counts the bytes of read and write calls only",
+    "children that it did not wait for, and processes that left it (daemons): what their calls moved",
     "single operations: for these let it be traced (`mountlab watch --trace`)",
 )

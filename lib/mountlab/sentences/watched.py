@@ -77,8 +77,17 @@ def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
     if read is None:
         return
     if read < TELLING_BYTES:
-        yield f"Its calls read {format_bytes(read)}, without AIO, io_uring and mmap: too little to say what answered."
+        yield (
+            f"Its calls read {format_bytes(read)}, without AIO, io_uring, mmap, splice, and children that it did not wait "
+            "for: too little to say what answered."
+        )
         return
+    if beyond := [float(row.beyond_calls) for row in rows if row.beyond_calls is not None]:
+        where = f"In {len(beyond)} of {counted(len(rows), 'run')} storage" if len(beyond) < len(rows) else "Storage"
+        yield (
+            f"{where} delivered {format_bytes(max(beyond))} to it, and its calls read {format_bytes(read)}: the rest was "
+            "read ahead, or for mmap, AIO, io_uring or splice. What answered the calls is not known there."
+        )
     shares = [row.delivered_share for row in rows if row.delivered_share is not None]
     if shares:
         share = range_of([min(share, 1.0) for share in shares])
