@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -11,8 +12,10 @@ from mountlab.analysis.measurements import measurement_frame
 from mountlab.checks import CHECKS, Evidence, moved_below
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Measurement, Trial
+from mountlab.core.mountinfo import mount_lines
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from mountlab.programs import TOOLS
 from rows import every_row
 from sweeps import sweep
@@ -174,6 +177,20 @@ def test_where_flushes_are_not_counted_the_check_could_not_look(more: dict[str, 
     assert why in str(CHECKS["not-durable"].blind(seen))
     for below in moved_below(seen, seen.traffic, seen.mounts).values():
         assert (below.flushes, why in below.flushes_unseen) == (None, True)
+
+
+@every_row(("written", "judged"), [("/srv/x", True), ("/far/db", False)])
+def test_a_program_that_wrote_elsewhere_is_not_judged_by_the_device_below_its_directory(
+    written: str, judged: bool
+) -> None:
+    watched: dict[str, Any] = {"tool": "watched", "argv": "db", "metrics": COMMAND["metrics"]}
+    place = {"type": "in_place", "path": "/srv"}
+    seen = evidence(watched, {("commits", ""): 1000.0}, 0, chain=(DISK,), filesystem=place)
+    mounts = mount_lines("27 1 254:0 / / rw - ext4 /dev/vda rw\n28 27 8:1 / /far rw - xfs /dev/sda1 rw\n")
+    files = OpenFiles(3, 0, [OpenDirectory(written, 1, 1, 1, 4096)], mounts)
+    seen = replace(seen, open_files=dict.fromkeys(seen.traffic, files))
+    assert bool(found("not-durable", seen)) == judged
+    assert ("it wrote to /far (xfs)" in str(CHECKS["not-durable"].blind(seen))) != judged
 
 
 def test_nothing_is_claimed_of_a_file_system_in_memory() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mountlab.checks.base import Check, Doubt, Evidence, in_memory, of_trials
 from mountlab.checks.flushed import flushed_device
+from mountlab.checks.places import writes_elsewhere
 from mountlab.core.frames import rows_of
 from mountlab.core.groups import by_key
 from mountlab.core.model import Cell
@@ -90,6 +91,9 @@ def _figures(evidence: Evidence) -> dict[str, dict[tuple[str, str], float]]:
 
 def _device(evidence: Evidence, cell: Cell, trial_id: str) -> tuple[Device, str]:
     """Return the device whose flushes count for a trial, and '' or why they say nothing."""
+    files = evidence.open_files.get(trial_id)
+    if files and (mount := writes_elsewhere(files, str(cell.filesystem.path))):
+        return "", f"it wrote to {mount.mountpoint} ({mount.fstype}), and not only to the device below its directory"
     chain = [] if in_memory(cell.filesystem) else evidence.chain_of(trial_id)
     return flushed_device(chain, evidence.traffic.get(trial_id, {}), evidence.device_names, evidence.facts)
 

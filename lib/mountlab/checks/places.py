@@ -7,6 +7,8 @@ from mountlab.core.mountinfo import MountLine
 from mountlab.filesystems.cache_counters import why_fetches_unseen
 from mountlab.filesystems.open_files import OpenFiles
 
+_IN_MEMORY = ("tmpfs", "ramfs")
+
 
 def elsewhere(files: OpenFiles, path: str) -> MountLine | None:
     """Return the mount with the most bytes of the files that were open, where the directory of the program lies on
@@ -19,6 +21,22 @@ def elsewhere(files: OpenFiles, path: str) -> MountLine | None:
         return None
     largest = max(sizes, key=lambda mount: sizes[mount])
     return largest if sizes[largest] >= TELLING_BYTES and largest.device != own.device else None
+
+
+def writes_elsewhere(files: OpenFiles, path: str) -> MountLine | None:
+    """Return a mount other than that of its directory which took much of what a program wrote, or most of it: what
+    the device below its directory took and flushed says nothing of that. None for memory, and where it is not known."""
+    own = files.holder(path)
+    sizes: dict[MountLine, int] = {}
+    for directory in files.directories:
+        if directory.written and (mount := files.mounts.get(directory.path)):
+            sizes[mount] = sizes.get(mount, 0) + directory.size_bytes
+    others = [mount for mount in sizes if own and mount.device != own.device and mount.fstype not in _IN_MEMORY]
+    if not others:
+        return None
+    largest = max(others, key=lambda mount: sizes[mount])
+    here = sum(size for mount, size in sizes.items() if own and mount.device == own.device)
+    return largest if sizes[largest] >= TELLING_BYTES or sizes[largest] > here else None
 
 
 def reads_no_files(files: OpenFiles) -> bool:
