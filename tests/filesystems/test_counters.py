@@ -95,12 +95,14 @@ def test_memory_devices_and_heat_are_differences() -> None:
 def test_calls_extents_temperatures_and_caches_are_read_from_what_a_trial_leaves() -> None:
     sensor = "/sys/class/hwmon/hwmon2/temp1_input"
     extents = "files 2\nsize 1000\nhole 100\nunwritten 300\nwritten 600"
+    earlier, later = "nr_dirtied 7\nnr_dirty 9\nnr_writeback 1", "nr_dirtied 17\nnr_dirty 5\nnr_writeback 2"
     seen = changed(
-        before={**BEFORE, "io": "rchar: 100\nwchar: 50\nsyscr: 3", sensor: "45850", "/proc/vmstat": "nr_dirtied 7"},
-        after={**AFTER, "io": "rchar: 1100\nwchar: 60\nsyscr: 9", sensor: "43850", "/proc/vmstat": "nr_dirtied 17",
+        before={**BEFORE, "io": "rchar: 100\nwchar: 50\nsyscr: 3", sensor: "45850", "/proc/vmstat": earlier},
+        after={**AFTER, "io": "rchar: 1100\nwchar: 60\nsyscr: 9", sensor: "43850", "/proc/vmstat": later,
                "extents": extents},
     )  # fmt: skip
     assert (seen.read_calls, seen.write_calls, seen.dirtied_pages) == (1000, 10, 10)
+    assert seen.waiting_pages == -3
     assert seen.celsius == {sensor: 45.85}
     assert seen.extents == Extents(files=2, size=1000, hole=100, unwritten=300)
     assert seen.extents.without_data == pytest.approx(0.4)

@@ -104,9 +104,46 @@ def test_others_that_read_from_the_device_do_not_make_up_for_what_memory_answere
 
 
 def test_writes_that_stay_in_memory_and_a_device_that_is_never_flushed_are_said() -> None:
-    text = said({}, device=replace(DEVICE, written=4 * MIB, flushes=0))
+    waiting = {"waiting_pages": 36 * MIB // 4096}
+    text = said(waiting, device=replace(DEVICE, written=4 * MIB, flushes=0))
     assert "the device took 0.10 times as much; the rest was still in memory when it ended" in text
     assert "The device was never flushed." in text
+
+
+@every_row("waiting", [{"waiting_pages": 0}, {"waiting_pages": None}, {"waiting_pages": -9000}])
+def test_writes_that_are_neither_on_the_device_nor_dirty_are_not_said_to_be_in_memory(waiting: dict[str, Any]) -> None:
+    """Compressed by btrfs, or written past the page cache to a block device."""
+    text = said(waiting, device=replace(DEVICE, written=4 * MIB))
+    assert "still in memory" not in text
+    assert "where the rest was is not known (in memory, compressed, or on another device)" in text
+
+
+TWO_MOUNTS = mount_lines("27 1 254:0 / / rw - ext4 /dev/vda rw\n28 27 8:1 / /far rw - xfs /dev/sda1 rw\n")
+
+
+def test_writes_to_another_device_are_not_held_against_that_below_its_directory() -> None:
+    files = OpenFiles(3, 0, [OpenDirectory("/far", 1, 0, 1, 40 * MIB)], TWO_MOUNTS)
+    run = {"waiting_pages": 36 * MIB // 4096}
+    text = said(run, device=replace(DEVICE, written=0, flushes=0), files=files)
+    assert "It wrote 40.0 MiB to files, also on /far (xfs): what the device there took is not known." in text
+    assert "flushed" not in text
+    page = str(sections.watched(run_of(run, files=files)))
+    assert "what the device of /far (xfs) took, and how often it was flushed: watch it with --in there." in page
+
+
+@every_row(
+    ("files", "counts"),
+    [
+        ([OpenDirectory("/srv/x", 1, 0, 1, 4096), OpenDirectory("/far", 1, 1, 0, 400 * MIB)], True),
+        ([OpenDirectory("/srv/x", 1, 0, 1, 40 * MIB), OpenDirectory("/far", 1, 0, 1, 4096)], True),
+        ([OpenDirectory("/srv/x", 1, 0, 1, 400 * MIB), OpenDirectory("/far", 1, 0, 1, 40 * MIB)], False),
+        ([OpenDirectory("/far", 1, 0, 1, 4096)], False),
+    ],
+)
+def test_reads_and_a_few_small_writes_elsewhere_leave_the_device_what_it_is(
+    files: list[OpenDirectory], counts: bool
+) -> None:
+    assert ("times as much" in said({}, files=OpenFiles(3, 0, files, TWO_MOUNTS))) == counts
 
 
 def test_files_on_another_device_are_judged_by_what_its_own_processes_got() -> None:

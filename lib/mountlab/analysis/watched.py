@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import Below
-from mountlab.checks.places import fetches_unseen
+from mountlab.checks.places import fetches_unseen, writes_elsewhere
+from mountlab.checks.reads import PAGE_BYTES
 from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES
 from mountlab.core.model import Cell, Sweep
 from mountlab.filesystems import is_in_place
@@ -32,6 +33,16 @@ class Observation:
     files: OpenFiles | None
     fetches_unseen: str = ""
     """Why it is not known what storage delivered to it."""
+
+    wrote_elsewhere: str = ""
+    """The mount, with its type, of files that it wrote beyond the device below its directory."""
+    page_bytes: int = PAGE_BYTES
+
+    @property
+    def waiting(self) -> int | None:
+        """By how much the bytes grew that wait in memory to be written, of all programs."""
+        pages = self.around.waiting_pages
+        return None if pages is None else pages * self.page_bytes
 
     @property
     def fetched(self) -> int | None:
@@ -63,8 +74,8 @@ class Observation:
 
     @property
     def delivered_share(self) -> float | None:
-        """What storage delivered of the bytes read; None where too little was read to say so, or it is not known: storage
-        may have delivered for mmap, and memory to the calls."""
+        """What storage delivered of the bytes read; None where too little was read to say so, or it is not known:
+        storage may have delivered for mmap, and memory to the calls."""
         read = self.around.read_calls
         delivered = self.below.delivered(self.around.fetched) if self.below else self.around.fetched
         if self.fetches_unseen or delivered is None or read is None or read < TELLING_BYTES:
@@ -80,10 +91,12 @@ class Observation:
 
     @property
     def amplification(self) -> float | None:
-        """Bytes that the device took by the time it ended for each byte that storage has to take of it."""
-        if self.device_written is None or self.to_storage is None or self.to_storage < TELLING_BYTES:
-            return None
-        return self.device_written / self.to_storage
+        """Bytes that the device took by the time it ended for each byte that storage has to take of it; None where
+        another device had to take some."""
+        taken, given = self.device_written, self.to_storage
+        return (
+            None if self.wrote_elsewhere or taken is None or given is None or given < TELLING_BYTES else taken / given
+        )
 
     @property
     def flush_rate(self) -> float | None:
@@ -130,6 +143,8 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
             below=record.device,
             files=record.open_files,
             fetches_unseen=_fetches_unseen(cell, record.open_files),
+            wrote_elsewhere=_wrote_elsewhere(cell, record.open_files),
+            page_bytes=run.info.facts.memory.page_bytes or PAGE_BYTES,
         )
         for name, block in names
         if (record := run.records.get(str(name))) and record.around
@@ -140,6 +155,11 @@ def _fetches_unseen(cell: Cell, files: OpenFiles | None) -> str:
     return fetches_unseen(files, str(cell.filesystem.path)) if files else ""
 
 
+def _wrote_elsewhere(cell: Cell, files: OpenFiles | None) -> str:
+    mount = writes_elsewhere(files, str(cell.filesystem.path)) if files else None
+    return f"{mount.mountpoint} ({mount.fstype})" if mount else ""
+
+
 def unseen(run: RunView, rows: Sequence[Observation]) -> list[str]:
     """Return what could not be seen of a watched program, each with the reason."""
     missing = []
@@ -147,6 +167,10 @@ def unseen(run: RunView, rows: Sequence[Observation]) -> list[str]:
         missing.append(
             "what the device moved: the kernel tells no block device below the directory, or counts nothing on it"
         )
+    places = dict.fromkeys(row.wrote_elsewhere for row in rows if row.wrote_elsewhere)
+    missing += [
+        f"what the device of {place} took, and how often it was flushed: watch it with --in there" for place in places
+    ]
     uncounted = dict.fromkeys(row.below.flushes_unseen for row in rows if row.below and row.below.flushes_unseen)
     missing += [f"flushes: {why}" for why in uncounted]
     reasons = dict.fromkeys(row.fetches_unseen for row in rows if row.fetches_unseen)

@@ -88,6 +88,8 @@ class Around:
     """Bytes of the page cache that they dirtied and storage has to take, without those that they removed again."""
     dirtied_pages: int | None = None
     """Pages of the page cache that anything on the box dirtied."""
+    waiting_pages: int | None = None
+    """By how much the pages grew that wait in memory to be written, of anything on the box."""
     celsius: Mapping[str, float] = field(default_factory=dict)
     """File of a drive's sensor to the higher of its temperatures before and after."""
     drive_alarms: Mapping[str, int] = field(default_factory=dict)
@@ -140,6 +142,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         fetched=_calls(before, after, "read_bytes"),
         charged=_charged(before, after),
         dirtied_pages=_growth(before, after, "nr_dirtied"),
+        waiting_pages=_growth(before, after, "nr_dirty", "nr_writeback"),
         nfs=nfs_bytes(before, after),
         arc=arc_reads(before, after),
         cache=files.get(TrialFiles.CACHE, "").strip() or None,

@@ -78,15 +78,15 @@ def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
         return
     if read < TELLING_BYTES:
         yield (
-            f"Its calls read {format_bytes(read)}, without AIO, io_uring, mmap, splice, and children that it did not wait "
-            "for: too little to say what answered."
+            f"Its calls read {format_bytes(read)}, without AIO, io_uring, mmap, splice, and children that it did not "
+            "wait for: too little to say what answered."
         )
         return
     if beyond := [float(row.beyond_calls) for row in rows if row.beyond_calls is not None]:
         where = f"In {len(beyond)} of {counted(len(rows), 'run')} storage" if len(beyond) < len(rows) else "Storage"
         yield (
-            f"{where} delivered {format_bytes(max(beyond))} to it, and its calls read {format_bytes(read)}: the rest was "
-            "read ahead, or for mmap, AIO, io_uring or splice. What answered the calls is not known there."
+            f"{where} delivered {format_bytes(max(beyond))} to it, and its calls read {format_bytes(read)}: the rest "
+            "was read ahead, or for mmap, AIO, io_uring or splice. What answered the calls is not known there."
         )
     shares = [row.delivered_share for row in rows if row.delivered_share is not None]
     if shares:
@@ -190,16 +190,35 @@ def _writes(rows: Sequence[Observation]) -> Iterator[str]:
         return
     ratio = _typical(rows, lambda row: row.amplification)
     if ratio is None:
-        yield f"It wrote {format_bytes(written)} to files."
+        places = dict.fromkeys(row.wrote_elsewhere for row in rows if row.wrote_elsewhere)
+        where = f", also on {listed(list(places))}: what the device there took is not known" if places else ""
+        yield f"It wrote {format_bytes(written)} to files{where}."
         return
-    rest = "; the rest was still in memory when it ended" if ratio < CACHED_BELOW else ""
-    yield f"It wrote {format_bytes(written)} to files, and the device took {number(ratio, 2)} times as much{rest}."
+    took = f"the device took {number(ratio, 2)} times as much"
+    yield f"It wrote {format_bytes(written)} to files, and {took}{_not_taken(rows) if ratio < CACHED_BELOW else ''}."
+
+
+def _not_taken(rows: Sequence[Observation]) -> str:
+    """Return where the bytes were that the device had not taken: in memory, as far as dirty pages account for them."""
+    shares = [
+        row.waiting / (row.to_storage - row.device_written)
+        for row in rows
+        if row.waiting is not None and row.amplification is not None and row.amplification < CACHED_BELOW
+        if row.to_storage and row.device_written is not None
+    ]
+    if shares and min(shares) >= _ACCOUNTED:
+        return "; the rest was still in memory when it ended"
+    return "; where the rest was is not known (in memory, compressed, or on another device)"
+
+
+_ACCOUNTED = 0.5
+"""Dirty pages explain what a device did not take where they are at least this share of it."""
 
 
 def _flushes(rows: Sequence[Observation]) -> Iterator[str]:
     flushes, calls = _typical(rows, lambda row: row.flushes), _typical(rows, lambda row: row.around.write_count)
     seconds = _typical(rows, lambda row: row.around.seconds)
-    if flushes is None or not calls:
+    if flushes is None or not calls or any(row.wrote_elsewhere for row in rows):
         return
     if not flushes:
         yield "The device was never flushed."
