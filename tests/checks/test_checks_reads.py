@@ -64,6 +64,16 @@ def buffered(share: float, **extents: int) -> Evidence:
     return delivered(share, during(extents=replace(WHOLE, **extents)))
 
 
+@every_row("compressed", [512 * MIB, 16 * MIB])
+def test_compressed_files_of_which_the_device_was_asked_for_next_to_nothing_were_in_the_page_cache(
+    compressed: int,
+) -> None:
+    """Even compressed bytes come from the device: one part in 32, at least."""
+    evidence = buffered(0.0, compressed=compressed)
+    assert "the page cache answered" in the_only("cache-served", evidence).message
+    assert found("device-read-less", evidence) == []
+
+
 def test_a_hole_that_explains_a_part_only_leaves_the_rest_to_the_page_cache() -> None:
     """Of a file with a hole in its first half the device delivered 5 %, not 50 %."""
     evidence = buffered(0.05, hole=256 * MIB)

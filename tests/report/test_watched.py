@@ -47,7 +47,9 @@ def run_of(*trials: dict[str, Any], device: Below | None = DEVICE, files: OpenFi
 
 def said(*trials: dict[str, Any], **more: Any) -> str:
     run, (cell,) = run_of(*trials, **more), SWEEP.cells
-    doubt = Caveat(code="cache-served", severity="warning", message="", scope="cell", subject=cell.id)
+    compressed = any("extents" in trial and trial["extents"].compressed for trial in trials)
+    code = "device-read-less" if compressed else "cache-served"
+    doubt = Caveat(code=code, severity="warning", message="", scope="cell", subject=cell.id)
     ((first, rest),) = watched_lines(replace(run, caveats=[doubt]))
     return f"{first} {rest}"
 
@@ -68,6 +70,8 @@ def test_an_honest_program_is_described_by_its_amounts() -> None:
         ([{"fetched": 95 * MIB}], "storage delivered 95%. It wrote"),
         ([{"fetched": 0, "extents": Extents(files=1, size=100, hole=100)}],
          "storage delivered 0%; 100% of the bytes in its files has no data there (holes, unwritten space)"),
+        ([{"fetched": 4 * MIB, "extents": Extents(files=1, size=100, compressed=90)}],
+         "storage delivered 4%; 90% of the bytes in its files is compressed there. It wrote"),
         ([{"read_calls": MIB}],
          "Its calls read 1.00 MiB, without AIO, io_uring, mmap, splice, and children that it did not wait for: too "
          "little to say what answered."),

@@ -32,6 +32,8 @@ UNSEEN_BELOW = 0.1
 """A device that delivered less than this share of what may have been read delivered next to nothing of it."""
 OWN_SHARE = 0.25
 """Reads of less than this share of what a program may hold are those of its libraries and settings."""
+_DENSEST = 1 / 32
+"""Of compressed bytes that are read the device delivers this share at least: btrfs puts 128 KiB into 4 KiB at best."""
 PAGE_BYTES = 4096
 """Where an older run did not ask the box."""
 Cause = Literal["page cache", "extents", "image", "unknown"]
@@ -95,9 +97,10 @@ def _cause(evidence: Evidence, reads: Moved, *, by_calls: bool) -> Cause:
     asked_upper = asked / reads.tool_bytes
     if asked_upper >= CACHED_BELOW:  # the loop device was asked for all of it
         return "page cache" if evidence.mounts[trial_id] in evidence.buffered_loops else "image"
-    extents = _around(evidence, trial_id).extents
-    if extents and (extents.compressed or asked_upper >= CACHED_BELOW * (1 - extents.without_data)):
-        return "extents"
+    if extents := _around(evidence, trial_id).extents:
+        saved = extents.without_data + extents.compressed_share * (1 - _DENSEST)
+        if asked_upper >= CACHED_BELOW * (1 - saved):
+            return "extents"
     return "unknown" if _past_the_cache(evidence, reads) else "page cache"
 
 

@@ -45,6 +45,11 @@ class Extents:
         """The share that reads as zeros, or lies in the metadata. What is not allocated yet is in the page cache."""
         return (self.hole + self.unwritten + self.inline) / self.size if self.size else 0.0
 
+    @property
+    def compressed_share(self) -> float:
+        """The share for which the device has fewer bytes than are read."""
+        return self.compressed / self.size if self.size else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Around:

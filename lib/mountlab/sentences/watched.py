@@ -116,9 +116,13 @@ def _rest(rows: Sequence[Observation], shares: Sequence[float], codes: set[str])
     """Return what answered the rest of the reads, where a caveat holds that against it: calls on pipes count, too."""
     if min(shares) >= CACHED_BELOW or not codes & {"cache-served", "device-read-less"}:
         return ""
-    without = [row.around.extents.without_data for row in rows if row.around.extents]
-    if without and max(without) >= 1 - CACHED_BELOW:
-        return f"; {max(without):.0%} of the bytes in its files has no data there (holes, unwritten space)"
+    seen = [row.around.extents for row in rows if row.around.extents]
+    without = max((extents.without_data for extents in seen), default=0.0)
+    if without >= 1 - CACHED_BELOW:
+        return f"; {without:.0%} of the bytes in its files has no data there (holes, unwritten space)"
+    compressed = max((extents.compressed_share for extents in seen), default=0.0)
+    if compressed >= 1 - CACHED_BELOW and "device-read-less" in codes:
+        return f"; {compressed:.0%} of the bytes in its files is compressed there"
     return "; memory answered the rest" if max(shares) < CACHED_BELOW else "; memory answered in some of the runs"
 
 
