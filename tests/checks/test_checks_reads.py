@@ -190,6 +190,31 @@ def test_a_watched_program_that_reads_pipes_and_no_files_is_not_served_by_the_pa
     assert the_only("cache-served", replace(evidence, open_files=dict.fromkeys(evidence.traffic, large)))
 
 
+@every_row(("fstype", "raised"), [("ext4", True), ("xfs", False), ("btrfs", False)])
+def test_a_copy_that_shares_the_blocks_of_its_source_was_not_read_from_memory(fstype: str, raised: bool) -> None:
+    """copy_file_range counts as 512 MiB read and written, and nothing had to be."""
+    evidence = during(evidence=program(read=512, written=512, device=(0, 0)), fetched=0, charged=0)
+    lines = mount_lines(f"27 1 254:0 / / rw - {fstype} /dev/vda rw\n")
+    files = OpenFiles(5, 0, [OpenDirectory("/srv", 2, 1, 1, 1024 * MIB)], lines)
+    evidence = replace(evidence, open_files=dict.fromkeys(evidence.traffic, files))
+    assert bool(found("cache-served", evidence)) == raised
+
+
+def test_of_a_watched_program_whose_files_were_not_seen_the_page_cache_is_blamed_with_a_reserve() -> None:
+    words = "the page cache answered, unless its files are holes or those of /proc (they were not seen): the device"
+    evidence = program(read=512, device=(0, 0))
+    place = make(
+        filesystems={"ext4": {"type": "in_place", "path": "/srv"}}, workloads={"r": {"tool": "watched", "argv": "x"}}
+    )
+    watched = replace(evidence, sweep=place)
+    assert words in the_only("cache-served", watched).message
+    lines = mount_lines("27 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    files = OpenFiles(5, 0, [OpenDirectory("/srv", 1, 1, 0, 512 * MIB)], lines)
+    seen = replace(watched, open_files=dict.fromkeys(evidence.traffic, files))
+    assert "the page cache answered: the device" in the_only("cache-served", seen).message
+    assert "the page cache answered: the device" in the_only("cache-served", evidence).message
+
+
 def test_a_program_that_reads_holes_is_told_so() -> None:
     evidence = during(evidence=program(read=512, device=(0, 0)), read_calls=512 * MIB, write_calls=0,
                       extents=replace(WHOLE, hole=512 * MIB))  # fmt: skip

@@ -33,13 +33,21 @@ PROGRAMS = {
     "epochs": f"{WRITE}; {FORGET}; [({READ.replace(';', ',')}) for _ in range(8)]",
     "holes": f"fd = os.open(name, os.O_RDWR | os.O_CREAT); os.ftruncate(fd, 64 << 20); {FORGET}; {READ}",
     "honest": f"{WRITE}; {FORGET}; {READ}",
+    "kernel": "open(name, 'w').close(); fd = os.open('/proc/self/maps', os.O_RDONLY); "
+    "len([os.lseek(fd, 0, 0) or os.read(fd, 4096) for _ in range(8000)])",
 }
-RAISED: dict[str, set[str]] = {"epochs": {"cache-served"}, "holes": {"device-read-less"}, "honest": set()}
+RAISED: dict[str, set[str]] = {
+    "epochs": {"cache-served"},
+    "holes": {"device-read-less"},
+    "honest": set(),
+    "kernel": set(),
+}
 REFEREE = {"cache-served", "device-read-less", "files-elsewhere", "server-answered", "not-durable"}
 SAID = {
     "epochs": "memory answered the rest",
     "holes": "100% of the bytes in its files has no data there",
     "honest": "",
+    "kernel": "storage delivered 0%.",
 }
 
 

@@ -85,6 +85,13 @@ def test_what_answered_its_reads_is_said(trials: list[dict[str, Any]], words: st
     assert words in said(*trials)
 
 
+def test_memory_is_blamed_without_reserve_where_files_that_it_read_were_seen() -> None:
+    words = "memory answered the rest, unless its files, which were not seen, are holes or in /proc"
+    large = replace(FILES, directories=[OpenDirectory("/srv/x", 4, 4, 1, 50 * MIB)])
+    for files, is_seen in ((large, True), (FILES, False), (None, False)):
+        assert (words not in said({"fetched": 20 * MIB}, files=files)) == is_seen
+
+
 def test_more_from_storage_than_its_calls_read_tells_nothing_of_these_calls() -> None:
     """20 MiB of calls from memory, and 200 MiB by mmap from storage, are not 100 % from storage."""
     mapped = {"read_calls": 20 * MIB, "fetched": 200 * MIB}

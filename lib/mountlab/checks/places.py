@@ -7,6 +7,7 @@ from mountlab.core.mountinfo import MountLine
 from mountlab.filesystems.cache_counters import why_fetches_unseen
 from mountlab.filesystems.open_files import OpenFiles
 
+_SHARES_BLOCKS = ("bcachefs", "btrfs", "ceph", "cifs", "nfs4", "ocfs2", "overlay", "xfs")
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
@@ -40,9 +41,24 @@ def writes_elsewhere(files: OpenFiles, path: str) -> MountLine | None:
 
 
 def reads_no_files(files: OpenFiles) -> bool:
-    """Return whether a program was seen to read pipes, sockets or /dev/zero, with no files open that could hold what
-    its calls read."""
-    return bool(files.pipes) and sum(one.size_bytes for one in files.directories if one.read) < TELLING_BYTES
+    """Return whether a program was seen to read pipes, sockets, /dev/zero or /proc, with no files open that could hold
+    what its calls read."""
+    return bool(files.pipes) and not saw_files_read(files)
+
+
+def saw_files_read(files: OpenFiles) -> bool:
+    """Return whether files that it read were seen, with so many bytes that they tell something."""
+    return sum(one.size_bytes for one in files.directories if one.read) >= TELLING_BYTES
+
+
+def may_share_blocks(files: OpenFiles) -> bool:
+    """Return whether a program was seen to write files where a copy may share the blocks of its source (reflink): calls
+    of copy_file_range count as read and written there, and nothing is."""
+    return any(
+        one.written and one.size_bytes >= TELLING_BYTES and mount.fstype in _SHARES_BLOCKS
+        for one in files.directories
+        if (mount := files.mounts.get(one.path))
+    )
 
 
 def fetches_unseen(files: OpenFiles, path: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from mountlab.checks.asked import holds_bytes, reads_directly
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.caches import journals_data
-from mountlab.checks.places import fetches_unseen, reads_no_files
+from mountlab.checks.places import fetches_unseen, may_share_blocks, reads_no_files, saw_files_read
 from mountlab.checks.traffic import (
     CACHED_ABOVE,
     CACHED_BELOW,
@@ -25,6 +25,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.model import Cell
 from mountlab.core.numbers import counted, listed
 from mountlab.core.units import format_bytes
+from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around, Extents
 from mountlab.programs import TOOLS
 
@@ -123,14 +124,15 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
     nothing of `device-read-less` explains it. A note where `cache: warm` asked for it. A loop image has two devices:
     the loop device, and the one that holds the image. Of a program without a figure of bytes, its read calls count
     (`/proc/PID/io`), less what its write calls took: those bytes may have come from a pipe. Where they were not written
-    to files, and the device delivered less than 10 % of what was read, it is raised, too.
+    to files, and the device delivered less than 10 % of what was read, it is raised, too; not where the copy of a file
+    may share its blocks (reflink).
     """
     for lacking in evidence.once(_lacking):
         if "page cache" in lacking.by_cause:
             warm = lacking.cell.workload.options.get("cache") == "warm"
             yield Doubt.of_cell(
                 lacking.cell,
-                f"the page cache answered: {lacking.what}"
+                f"the page cache answered{_unless(evidence, lacking)}: {lacking.what}"
                 + (
                     ", as the sweep asks with cache: warm. This is not the speed of the device."
                     if warm
@@ -140,6 +142,14 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
                 metrics="" if lacking.by_calls else "read_",
                 asked=warm,
             )
+
+
+def _unless(evidence: Evidence, lacking: _Lacking) -> str:
+    """Return what else may have answered a watched program whose files were not seen."""
+    looked = [evidence.open_files.get(moved.trial_id) for moved in lacking.by_cause["page cache"]]
+    if not is_in_place(lacking.cell.filesystem) or any(files and saw_files_read(files) for files in looked):
+        return ""
+    return ", unless its files are holes or those of /proc (they were not seen)"
 
 
 def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
@@ -165,6 +175,8 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
             to_files = max((around.dirtied_pages or 0) * page, below.written)
         else:  # its own, without those of other programs
             to_files = around.charged
+        if seen and may_share_blocks(seen):
+            to_files = max(to_files, around.write_calls)
         surely, perhaps = around.read_calls - around.write_calls, around.read_calls - to_files
         read = max(surely, perhaps) if delivered < UNSEEN_BELOW * perhaps else surely
         if read >= max(TELLING_BYTES, OWN_SHARE * holds_bytes(cell.workload)):

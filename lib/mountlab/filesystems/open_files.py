@@ -32,7 +32,8 @@ class OpenFiles:
     looks: int = 0
     """How often its processes were looked at."""
     pipes: int = 0
-    """How often one of them was seen to have a pipe, a socket or a device without end open for reading."""
+    """How often one of them was seen to have a pipe, a socket, a device without end or a file of /proc or /sys open for
+    reading."""
     directories: Sequence[OpenDirectory] = ()
     lines: Sequence[MountLine] = ()
     """All mounts of the box."""

@@ -8,6 +8,7 @@ from statistics import median
 
 from mountlab.analysis.run_view import RunView
 from mountlab.analysis.watched import Observation, is_watched, observations
+from mountlab.checks.places import saw_files_read
 from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, range_of
 from mountlab.checks.work import is_same_amount
 from mountlab.core.errors import in_one_line
@@ -123,7 +124,11 @@ def _rest(rows: Sequence[Observation], shares: Sequence[float], codes: set[str])
     compressed = max((extents.compressed_share for extents in seen), default=0.0)
     if compressed >= 1 - CACHED_BELOW and "device-read-less" in codes:
         return f"; {compressed:.0%} of the bytes in its files is compressed there"
-    return "; memory answered the rest" if max(shares) < CACHED_BELOW else "; memory answered in some of the runs"
+    looked = [row.files for row in rows if row.files]
+    unless = (
+        "" if any(map(saw_files_read, looked)) else ", unless its files, which were not seen, are holes or in /proc"
+    )
+    return f"; memory answered {'the rest' if max(shares) < CACHED_BELOW else 'in some of the runs'}{unless}"
 
 
 def same_work(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:

@@ -227,7 +227,7 @@ list_open_files() {
         printf '==> looks <==\n'
         grep -c '^look$' "$out.fds"
         echo '==> pipes <=='
-        LC_ALL=C grep -cE '^lr.* -> (pipe:|socket:|/dev/(zero|urandom|random))' "$out.fds"
+        LC_ALL=C grep -cE '^lr.* -> (pipe:|socket:|/dev/(zero|urandom|random)|/(proc|sys)/)' "$out.fds"
         echo '==> directories <=='
         set -f
         IFS='
