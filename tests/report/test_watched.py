@@ -13,6 +13,7 @@ from mountlab.core.mountinfo import mount_lines
 from mountlab.core.units import MIB
 from mountlab.filesystems.cache_counters import ArcReads, NfsBytes
 from mountlab.filesystems.counters import Around, Extents
+from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from mountlab.report import sections
 from mountlab.report.terminal import run_answer
@@ -163,6 +164,23 @@ def test_files_on_another_device_are_judged_by_what_its_own_processes_got() -> N
 
 def test_what_a_loop_device_got_from_memory_below_it_was_not_delivered_by_storage() -> None:
     assert "storage delivered 10%" in said({}, device=replace(DEVICE, read=10 * MIB, lost=90 * MIB))
+
+
+@every_row(
+    ("chain", "read", "known"),
+    [(("254:0",), 100 * MIB, False), (("7:1", "254:0"), 100 * MIB, True), (("254:0",), 5 * MIB, True)],
+)
+def test_what_a_loop_device_elsewhere_delivered_may_have_come_from_memory(
+    chain: tuple[str, ...], read: int, known: bool
+) -> None:
+    """Its image may be in the page cache: of the loop device below its directory both sides are counted."""
+    counted = {"names": {"7:1": "loop1", "254:0": "vda"}, "traffic": {"7:1": DeviceBytes(read, 0)}}
+    run = run_of(counted, device=replace(DEVICE, chain=chain))
+    text = " ".join(watched_lines(run)[0])
+    assert ("storage delivered 100%" in text) == known
+    why = "loop1, which is not below its directory: memory may have answered the reads of its image"
+    assert (f"it is not known what storage delivered ({why})" in text) != known
+    assert (f"what storage delivered to it: {why}." in str(sections.watched(run))) != known
 
 
 def test_flushes_that_no_device_counts_are_not_known_instead_of_none() -> None:

@@ -45,7 +45,9 @@ def test_the_bytes_of_a_trial_are_those_of_the_least_busy_device_below_its_file_
         least = None
         if below:  # a file system asks the top one for flushes: a loop device, which counts them
             read, written = min(each.read for each in below), min(each.written for each in below)
-            least = Below(read, written, lost=below[0].read - read, flushes=below[0].flushes)
+            least = Below(
+                read, written, lost=below[0].read - read, flushes=below[0].flushes, chain=tuple(chains[row["mount"]])
+            )
         assert run.records[row["trial_id"]].device == least
 
 

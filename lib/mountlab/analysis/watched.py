@@ -142,17 +142,13 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
             around=record.around,
             below=record.device,
             files=record.open_files,
-            fetches_unseen=_fetches_unseen(cell, record.open_files),
+            fetches_unseen=fetches_unseen(record.open_files, str(cell.filesystem.path), record.around, record.device),
             wrote_elsewhere=_wrote_elsewhere(cell, record.open_files),
             page_bytes=run.info.facts.memory.page_bytes or PAGE_BYTES,
         )
         for name, block in names
         if (record := run.records.get(str(name))) and record.around
     ]
-
-
-def _fetches_unseen(cell: Cell, files: OpenFiles | None) -> str:
-    return fetches_unseen(files, str(cell.filesystem.path)) if files else ""
 
 
 def _wrote_elsewhere(cell: Cell, files: OpenFiles | None) -> str:

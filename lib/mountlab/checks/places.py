@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mountlab.checks.traffic import TELLING_BYTES
+from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, Below
 from mountlab.core.mountinfo import MountLine
 from mountlab.filesystems.cache_counters import why_fetches_unseen
+from mountlab.filesystems.counters import Around
 from mountlab.filesystems.open_files import OpenFiles
 
 _SHARES_BLOCKS = ("bcachefs", "btrfs", "ceph", "cifs", "nfs4", "ocfs2", "overlay", "xfs")
@@ -61,9 +62,29 @@ def may_share_blocks(files: OpenFiles) -> bool:
     )
 
 
-def fetches_unseen(files: OpenFiles, path: str) -> str:
+def fetches_unseen(files: OpenFiles | None, path: str, around: Around, below: Below | None) -> str:
     """Return why it is not known what storage delivered to a program: its directory, or files that it read, lie on a
-    file system whose deliveries /proc/PID/io does not tell; '' where they are known."""
+    file system whose deliveries /proc/PID/io does not tell, or on a loop device that is not below its directory; ''
+    where they are known."""
+    return (_of_file_systems(files, path) if files else "") or _of_loops(around, below)
+
+
+def _of_loops(around: Around, below: Below | None) -> str:
+    """Return which loop devices delivered enough to matter: to a program that is as if storage had."""
+    chain = below.chain if below else ()
+    loops = {
+        around.names[device]: moved.read
+        for device, moved in around.traffic.items()
+        if device not in chain and around.names.get(device, "").startswith("loop") and moved.read
+    }
+    may_be = min(sum(loops.values()), around.fetched or 0)
+    if may_be < max(TELLING_BYTES, (1 - CACHED_BELOW) * (around.read_calls or 0)):
+        return ""
+    busiest = max(loops, key=lambda name: loops[name])
+    return f"{busiest}, which is not below its directory: memory may have answered the reads of its image"
+
+
+def _of_file_systems(files: OpenFiles, path: str) -> str:
     read = [one for one in files.directories if one.read and one.size_bytes >= TELLING_BYTES]
     mounts = [files.holder(path), *(files.mounts.get(one.path) for one in read)]
     reasons = (f"{mount.mountpoint}: {why}" for mount in mounts if mount and (why := why_fetches_unseen(mount.fstype)))

@@ -53,6 +53,8 @@ class Below:
     """Of the device that counts them; None where none does."""
     flushes_unseen: str = ""
     """Why none does."""
+    chain: tuple[Device, ...] = ()
+    """The devices, top first."""
 
     def delivered(self, fetched: int | None) -> int:
         """Return bytes that storage delivered to a program. `fetched`: what its processes got from block devices and
@@ -98,7 +100,8 @@ def _below(evidence: Evidence, devices: Mapping[Device, DeviceBytes], chain: Seq
         return None
     flushed, why = flushed_device(chain, devices, evidence.device_names, evidence.facts)
     read, written = (least_bytes(devices, chain, side) for side in SIDES)
-    return Below(read, written, devices[counted[0]].read - read, None if why else devices[flushed].flushes, why)
+    flushes = None if why else devices[flushed].flushes
+    return Below(read, written, devices[counted[0]].read - read, flushes, why, tuple(chain))
 
 
 def bytes_of(moved: DeviceBytes, side: Direction) -> int:
