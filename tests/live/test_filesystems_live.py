@@ -14,7 +14,7 @@ from installed_programs import program
 from mountlab.box import leftovers
 from mountlab.box.embedded import open_box
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.evidence import device_chain
+from mountlab.filesystems.evidence import device_chain, mount_of
 from mountlab.results import paths, store
 from mountlab.runner import workflow
 from ownbox import own_box
@@ -197,17 +197,23 @@ def test_below_an_overlay_and_below_btrfs_the_device_is_known(run: store.Run) ->
 @pytest.mark.requires_program("mkfs.btrfs")
 @pytest.mark.parametrize("devices", [1, 2])
 def test_a_directory_on_btrfs_lies_on_its_only_device(devices: int, tmp_path: Path) -> None:
-    """Of several none is it. stat(2) and mountinfo have a number that is no device's."""
+    """Of several none is it. stat(2) and mountinfo have a number that is no device's, and a subvolume has another one,
+    for which df finds no mount."""
     script = files("mountlab.filesystems").joinpath("evidence.sh").read_text()
     with ExitStack() as undo:
         disks = Disks(tmp_path, undo)
         first, *others = (disks.loop(size=BTRFS_SIZE) for _ in range(devices))
         command("mkfs.btrfs", "-q", "-f", "-K", first, *others)
         mount = disks.mount(first, *(word for each in others for word in ("-o", f"device={each}")))
-        evidence = {"evidence.txt": command("sh", "-c", script, "evidence.sh", mount)}
+        command("btrfs", "subvolume", "create", f"{mount}/sub")
+        os.mkdir(f"{mount}/sub/deep")
+        places = [mount, f"{mount}/sub", f"{mount}/sub/deep"]
+        seen = [{"evidence.txt": command("sh", "-c", script, "evidence.sh", place)} for place in places]
         number = os.stat(first).st_rdev
     known = [f"{os.major(number)}:{os.minor(number)}"]
-    assert device_chain(evidence)[:1] == (known if devices == 1 else [])
+    for evidence in seen:
+        assert device_chain(evidence)[:1] == (known if devices == 1 else [])
+        assert (mount_of(evidence).mountpoint, mount_of(evidence).fstype) == (str(mount), "btrfs")
 
 
 def test_a_trial_on_a_raw_device_leaves_our_mark(run: store.Run) -> None:

@@ -19,9 +19,17 @@ number=$(($1 >> 8 & 0xFFF)):$(($1 & 0xFF | $1 >> 12 & 0xFFF00))
 [ ! -b "$root" ] || number=$((0x$2)):$((0x$3))
 [ ! -b "$device" ] || number=$((0x${10})):$((0x${11}))
 space=$(df -P -k "$root")
-# btrfs has a number of its own. It lies on the source of its mount, where that is its only device.
 source=${space##*
 }
+# Of a subvolume df of coreutils finds no mount: that of a directory above it holds it.
+[ "${source%% *}" != - ] || up=$(cd "$root" && pwd -P)
+while [ "${source%% *}" = - ] && [ -n "$up" ]; do
+    up=${up%/*}
+    space=$(df -P -k "${up:-/}")
+    source=${space##*
+}
+done
+# btrfs has a number of its own. It lies on the source of its mount, where that is its only device.
 source=${source%% *}
 if [ "${number#0:}" != "$number" ] && [ -b "$source" ]; then
     source=$(readlink -f "$source")
