@@ -47,6 +47,13 @@ def test_files_where_the_program_runs_and_a_few_small_ones_elsewhere_raise_nothi
     assert found("files-elsewhere", watched()) == []
 
 
+def test_files_where_a_symbolic_link_to_the_directory_leads_are_not_elsewhere() -> None:
+    evidence = watched(root=64 * MIB)
+    linked = {name: replace(files, place="/var") for name, files in evidence.open_files.items()}
+    assert found("files-elsewhere", evidence)
+    assert found("files-elsewhere", replace(evidence, open_files=linked)) == []
+
+
 # --- a server ---------------------------------------------------------------------------------------------------------
 
 

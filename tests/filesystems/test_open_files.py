@@ -34,6 +34,16 @@ def test_directories_are_read_with_the_mount_that_holds_each() -> None:
     assert holder.source == "/dev/sda1"
 
 
+def test_a_directory_that_was_given_by_a_symbolic_link_lies_where_the_link_leads() -> None:
+    text = TEXT.replace("==> pipes", "==> place <==\n/srv/data\n==> pipes")
+    mounts = [
+        seen.own_mount("/home/link")
+        for files in (TEXT, text)
+        if (seen := read_open_files({TrialFiles.OPEN_FILES: files}))
+    ]
+    assert [mount.fstype for mount in mounts if mount] == ["ext4", "xfs"]
+
+
 def test_of_two_mounts_at_one_place_the_later_one_holds_it() -> None:
     again = MOUNTS + "40 27 0:50 / /srv/data rw - btrfs /dev/sdb rw\n"
     seen = read_open_files({TrialFiles.OPEN_FILES: TEXT.replace(MOUNTS, again)})

@@ -129,14 +129,18 @@ def test_the_verb_reports_figures_that_a_program_prints_and_what_it_lacked(
     place = tmp_path / "here"
     place.mkdir()
     metric = "rate=$.jobs[0].rate:1/s:higher"
-    argv = ["watch", "--in", str(place), "--env", "COLOUR", "--metric", metric, "--", str(script)]
+    (tmp_path / "link").symlink_to(place)
+    argv = ["watch", "--in", str(tmp_path / "link"), "--env", "COLOUR", "--metric", metric, "--", str(script)]
     assert __main__.main(argv) == 0
     out = capsys.readouterr()
     assert "bench took" in out.out
     (path,) = (tmp_path / "results").glob("*-watch-bench-*")
     run = store.load_run(path)
     assert dict(zip(run.measurements["metric"], run.measurements["value"], strict=True))["rate"] == 12.5
-    assert (path / "raw" / "t0001" / "stderr").read_text() == f"{place}\n"
+    assert (path / "raw" / "t0001" / "stderr").read_text() == f"{tmp_path}/link\n"
+    files = run.records["t0001"].open_files
+    assert files is not None
+    assert files.place == str(place)
     assert list(place.iterdir()) == []
 
 

@@ -19,7 +19,7 @@ def elsewhere(files: OpenFiles, path: str) -> MountLine | None:
     for directory in files.directories:
         if mount := files.mounts.get(directory.path):
             sizes[mount] = sizes.get(mount, 0) + directory.size_bytes
-    if not sizes or not (own := files.holder(path)):
+    if not sizes or not (own := files.own_mount(path)):
         return None
     largest = max(sizes, key=lambda mount: sizes[mount])
     return largest if sizes[largest] >= TELLING_BYTES and largest.device != own.device else None
@@ -28,7 +28,7 @@ def elsewhere(files: OpenFiles, path: str) -> MountLine | None:
 def writes_elsewhere(files: OpenFiles, path: str) -> MountLine | None:
     """Return a mount other than that of its directory which took much of what a program wrote, or most of it: what
     the device below its directory took and flushed says nothing of that. None for memory, and where it is not known."""
-    own = files.holder(path)
+    own = files.own_mount(path)
     sizes: dict[MountLine, int] = {}
     for directory in files.directories:
         if directory.written and (mount := files.mounts.get(directory.path)):
@@ -86,6 +86,6 @@ def _of_loops(around: Around, below: Below | None) -> str:
 
 def _of_file_systems(files: OpenFiles, path: str) -> str:
     read = [one for one in files.directories if one.read and one.size_bytes >= TELLING_BYTES]
-    mounts = [files.holder(path), *(files.mounts.get(one.path) for one in read)]
+    mounts = [files.own_mount(path), *(files.mounts.get(one.path) for one in read)]
     reasons = (f"{mount.mountpoint}: {why}" for mount in mounts if mount and (why := why_fetches_unseen(mount.fstype)))
     return next(reasons, "")

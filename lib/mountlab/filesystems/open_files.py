@@ -37,12 +37,18 @@ class OpenFiles:
     directories: Sequence[OpenDirectory] = ()
     lines: Sequence[MountLine] = ()
     """All mounts of the box."""
+    place: str = ""
+    """The directory of the program without symbolic links, as paths of open files are; '' where that was not seen."""
 
     @cached_property
     def mounts(self) -> Mapping[str, MountLine]:
         """Directory with open files to the mount that holds it."""
         holders = {directory.path: self.holder(directory.path) for directory in self.directories}
         return {path: mount for path, mount in holders.items() if mount}
+
+    def own_mount(self, path: str) -> MountLine | None:
+        """Return the mount that holds the directory of the program, `path` as it was given."""
+        return self.holder(self.place or path)
 
     def holder(self, path: str) -> MountLine | None:
         """Return the mount that holds a directory: the longest mount point on its way, the latest of several there."""
@@ -65,4 +71,5 @@ def read_open_files(files: Mapping[str, str]) -> OpenFiles | None:
         int(pipes) if pipes.isdecimal() else 0,
         directories,
         mount_lines(parts.get("mountinfo", "")),
+        parts.get("place", ""),
     )

@@ -226,6 +226,8 @@ list_open_files() {
     {
         printf '==> looks <==\n'
         grep -c '^look$' "$out.fds"
+        echo '==> place <=='
+        (cd "$mountpoint" && pwd -P)
         echo '==> pipes <=='
         LC_ALL=C grep -cE '^lr.* -> (pipe:|socket:|/dev/(zero|urandom|random)|/(proc|sys)/)' "$out.fds"
         echo '==> directories <=='
