@@ -16,6 +16,7 @@ from mountlab.filesystems.evidence import DeviceBytes
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from rows import every_row
 
+ROOT = mount_lines("27 1 254:0 / / rw - ext4 /dev/vda rw\n")
 WHOLE = Extents(files=1, size=512 * MIB)
 OWN = {"tool": "command", "argv": "mine {directory}", "space": "512MiB", "metrics": {"elapsed": {"from": "clock"}}}
 
@@ -201,7 +202,9 @@ def test_a_copy_that_shares_the_blocks_of_its_source_was_not_read_from_memory(fs
 
 
 def test_of_a_watched_program_whose_files_were_not_seen_the_page_cache_is_blamed_with_a_reserve() -> None:
-    words = "the page cache answered, unless its files are holes or those of /proc (they were not seen): the device"
+    words = (
+        "the page cache answered, unless it read pipes, /dev/zero, /proc or holes (its files were not seen): the device"
+    )
     evidence = program(read=512, device=(0, 0))
     place = make(
         filesystems={"ext4": {"type": "in_place", "path": "/srv"}}, workloads={"r": {"tool": "watched", "argv": "x"}}
@@ -213,6 +216,29 @@ def test_of_a_watched_program_whose_files_were_not_seen_the_page_cache_is_blamed
     seen = replace(watched, open_files=dict.fromkeys(evidence.traffic, files))
     assert "the page cache answered: the device" in the_only("cache-served", seen).message
     assert "the page cache answered: the device" in the_only("cache-served", evidence).message
+
+
+@every_row(
+    ("what", "files", "raised"),
+    [
+        ("gzip of a cached file", OpenFiles(5, 0, [OpenDirectory("/srv", 2, 1, 1, 600 * MIB)], ROOT), True),
+        ("the same, from a pipe", OpenFiles(5, 3, [OpenDirectory("/srv", 2, 1, 1, 600 * MIB)], ROOT), False),
+        ("dd of /dev/zero into a file", OpenFiles(5, 3, [OpenDirectory("/srv", 1, 0, 1, 510 * MIB)], ROOT), False),
+        ("the same, looked at once", OpenFiles(1, 0, [OpenDirectory("/srv", 2, 1, 1, 600 * MIB)], ROOT), False),
+        (
+            "a small file, and what was not seen",
+            OpenFiles(5, 0, [OpenDirectory("/srv", 1, 1, 0, 9 * MIB)], ROOT),
+            False,
+        ),
+    ],
+)
+def test_what_was_written_may_have_come_from_a_pipe_unless_only_files_were_seen(
+    what: str, files: OpenFiles, raised: bool
+) -> None:
+    calls = {"read_calls": 512 * MIB, "write_calls": 510 * MIB, "fetched": 0, "charged": 510 * MIB}
+    evidence = during(evidence=program(read=512, device=(0, 0)), **calls)
+    evidence = replace(evidence, open_files=dict.fromkeys(evidence.traffic, files))
+    assert bool(found("cache-served", evidence)) == raised, what
 
 
 def test_a_program_that_reads_holes_is_told_so() -> None:

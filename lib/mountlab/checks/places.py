@@ -8,6 +8,8 @@ from mountlab.filesystems.cache_counters import why_fetches_unseen
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.open_files import OpenFiles
 
+_LOOKS = 3
+"""Looks that would have seen a pipe that is read all the time."""
 _SHARES_BLOCKS = ("bcachefs", "btrfs", "ceph", "cifs", "nfs4", "ocfs2", "overlay", "xfs")
 _IN_MEMORY = ("tmpfs", "ramfs")
 
@@ -45,6 +47,13 @@ def reads_no_files(files: OpenFiles) -> bool:
     """Return whether a program was seen to read pipes, sockets, /dev/zero or /proc, with no files open that could hold
     what its calls read."""
     return bool(files.pipes) and not saw_files_read(files)
+
+
+def reads_only_files(files: OpenFiles, read: int) -> bool:
+    """Return whether what a program read came from files: several looks saw these, with half of the bytes at least,
+    and no pipe."""
+    sizes = sum(one.size_bytes for one in files.directories if one.read)
+    return not files.pipes and files.looks >= _LOOKS and 2 * sizes >= read
 
 
 def saw_files_read(files: OpenFiles) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from mountlab.checks.asked import holds_bytes, reads_directly
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.caches import journals_data
-from mountlab.checks.places import fetches_unseen, may_share_blocks, reads_no_files, saw_files_read
+from mountlab.checks.places import fetches_unseen, may_share_blocks, reads_no_files, reads_only_files, saw_files_read
 from mountlab.checks.traffic import (
     CACHED_ABOVE,
     CACHED_BELOW,
@@ -125,7 +125,8 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
     the loop device, and the one that holds the image. Of a program without a figure of bytes, its read calls count
     (`/proc/PID/io`), less what its write calls took: those bytes may have come from a pipe. Where they were not written
     to files, and the device delivered less than 10 % of what was read, it is raised, too; not where the copy of a file
-    may share its blocks (reflink).
+    may share its blocks (reflink). Where several looks at a watched program saw files and no pipe, all of its read calls
+    count.
     """
     for lacking in evidence.once(_lacking):
         if "page cache" in lacking.by_cause:
@@ -149,7 +150,7 @@ def _unless(evidence: Evidence, lacking: _Lacking) -> str:
     looked = [evidence.open_files.get(moved.trial_id) for moved in lacking.by_cause["page cache"]]
     if not is_in_place(lacking.cell.filesystem) or any(files and saw_files_read(files) for files in looked):
         return ""
-    return ", unless its files are holes or those of /proc (they were not seen)"
+    return ", unless it read pipes, /dev/zero, /proc or holes (its files were not seen)"
 
 
 def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
@@ -179,6 +180,8 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
             to_files = max(to_files, around.write_calls)
         surely, perhaps = around.read_calls - around.write_calls, around.read_calls - to_files
         read = max(surely, perhaps) if delivered < UNSEEN_BELOW * perhaps else surely
+        if seen and reads_only_files(seen, around.read_calls) and not may_share_blocks(seen):
+            read = around.read_calls
         if read >= max(TELLING_BYTES, OWN_SHARE * holds_bytes(cell.workload)):
             yield Moved(trial_id, cell, "read", float(read), delivered)
 

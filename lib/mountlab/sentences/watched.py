@@ -125,9 +125,7 @@ def _rest(rows: Sequence[Observation], shares: Sequence[float], codes: set[str])
     if compressed >= 1 - CACHED_BELOW and "device-read-less" in codes:
         return f"; {compressed:.0%} of the bytes in its files is compressed there"
     looked = [row.files for row in rows if row.files]
-    unless = (
-        "" if any(map(saw_files_read, looked)) else ", unless its files, which were not seen, are holes or in /proc"
-    )
+    unless = "" if any(map(saw_files_read, looked)) else ", unless that was pipes, /dev/zero, /proc or holes"
     return f"; memory answered {'the rest' if max(shares) < CACHED_BELOW else 'in some of the runs'}{unless}"
 
 
