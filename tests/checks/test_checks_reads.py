@@ -219,6 +219,25 @@ def test_of_a_watched_program_whose_files_were_not_seen_the_page_cache_is_blamed
 
 
 @every_row(
+    ("what", "size", "fetched", "raised"),
+    [
+        ("zcat of a cold file, grep and sort", 20, 20, False),
+        ("the same, of a larger one that was cached", 150, 0, True),
+        ("a cached file through pipes", 200, 0, True),
+        ("a cold file through eleven pipes", 40, 40, False),
+    ],
+)
+def test_what_went_through_pipes_is_not_held_against_the_files(
+    what: str, size: int, fetched: int, raised: bool
+) -> None:
+    calls = {"read_calls": 512 * MIB, "write_calls": 492 * MIB, "fetched": fetched * MIB, "charged": 0}
+    evidence = during(evidence=program(read=512, device=(0, 0)), **calls)
+    files = OpenFiles(5, 9, [OpenDirectory("/srv", 1, 1, 0, size * MIB)], ROOT)
+    evidence = replace(evidence, open_files=dict.fromkeys(evidence.traffic, files))
+    assert bool(found("cache-served", evidence)) == raised, what
+
+
+@every_row(
     ("what", "files", "raised"),
     [
         ("gzip of a cached file", OpenFiles(5, 0, [OpenDirectory("/srv", 2, 1, 1, 600 * MIB)], ROOT), True),

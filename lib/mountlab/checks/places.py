@@ -52,13 +52,17 @@ def reads_no_files(files: OpenFiles) -> bool:
 def reads_only_files(files: OpenFiles, read: int) -> bool:
     """Return whether what a program read came from files: several looks saw these, with half of the bytes at least,
     and no pipe."""
-    sizes = sum(one.size_bytes for one in files.directories if one.read)
-    return not files.pipes and files.looks >= _LOOKS and 2 * sizes >= read
+    return not files.pipes and files.looks >= _LOOKS and 2 * bytes_to_read(files) >= read
+
+
+def bytes_to_read(files: OpenFiles) -> int:
+    """Return the bytes of the files that it was seen to read, with those beside them that it had open."""
+    return sum(one.size_bytes for one in files.directories if one.read)
 
 
 def saw_files_read(files: OpenFiles) -> bool:
     """Return whether files that it read were seen, with so many bytes that they tell something."""
-    return sum(one.size_bytes for one in files.directories if one.read) >= TELLING_BYTES
+    return bytes_to_read(files) >= TELLING_BYTES
 
 
 def may_share_blocks(files: OpenFiles) -> bool:

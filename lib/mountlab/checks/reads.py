@@ -9,7 +9,14 @@ from typing import Literal
 from mountlab.checks.asked import holds_bytes, reads_directly
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.caches import journals_data
-from mountlab.checks.places import fetches_unseen, may_share_blocks, reads_no_files, reads_only_files, saw_files_read
+from mountlab.checks.places import (
+    bytes_to_read,
+    fetches_unseen,
+    may_share_blocks,
+    reads_no_files,
+    reads_only_files,
+    saw_files_read,
+)
 from mountlab.checks.traffic import (
     CACHED_ABOVE,
     CACHED_BELOW,
@@ -125,8 +132,8 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
     the loop device, and the one that holds the image. Of a program without a figure of bytes, its read calls count
     (`/proc/PID/io`), less what its write calls took: those bytes may have come from a pipe. Where they were not written
     to files, and the device delivered less than 10 % of what was read, it is raised, too; not where the copy of a file
-    may share its blocks (reflink). Where several looks at a watched program saw files and no pipe, all of its read calls
-    count.
+    may share its blocks (reflink). Where several looks at a watched program saw files and no pipe, all of its read
+    calls count.
     """
     for lacking in evidence.once(_lacking):
         if "page cache" in lacking.by_cause:
@@ -179,6 +186,8 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
         if seen and may_share_blocks(seen):
             to_files = max(to_files, around.write_calls)
         surely, perhaps = around.read_calls - around.write_calls, around.read_calls - to_files
+        if seen and seen.pipes:  # of a pipeline the calls of each part count
+            perhaps = min(perhaps, bytes_to_read(seen))
         read = max(surely, perhaps) if delivered < UNSEEN_BELOW * perhaps else surely
         if seen and reads_only_files(seen, around.read_calls) and not may_share_blocks(seen):
             read = around.read_calls

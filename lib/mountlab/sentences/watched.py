@@ -87,7 +87,7 @@ def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
         where = f"In {len(beyond)} of {counted(len(rows), 'run')} storage" if len(beyond) < len(rows) else "Storage"
         yield (
             f"{where} delivered {format_bytes(max(beyond))} to it, and its calls read {format_bytes(read)}: the rest "
-            "was read ahead, or for mmap, AIO, io_uring or splice. What answered the calls is not known there."
+            "was metadata, read ahead, or for mmap, AIO, io_uring or splice. What answered the calls is not known."
         )
     shares = [row.delivered_share for row in rows if row.delivered_share is not None]
     if shares:
