@@ -129,6 +129,7 @@ def test_the_caveat_is_an_error_that_says_rates_clients_and_device() -> None:
     assert (caveat.severity, caveat.subject) == ("error", "fs/w")
     assert "in 2 of its 2 trials (t1, t2) commits were acknowledged as durable" in caveat.message
     assert "90.9 commits a second by 4 clients, and loop0 counted 2.0 flushes a second" in caveat.message
+    assert "need no flush on a device that knows FUA" in caveat.message
     assert "loop0 counted no flush at all" in the_only("not-durable", evidence(TPCB, TEN_S, 0)).message
 
 

@@ -18,7 +18,7 @@ SLACK = 1.05
 """Beyond the bound by more than what begins in one window of counting and ends in another."""
 _ADVICE = (
     "Look for what does not flush: a setting of the program, a mount option such as nobarrier, a layer between. Or do "
-    "not call these commits durable."
+    "not call these commits durable. Direct writes with O_DSYNC need no flush on a device that knows FUA (queue/fua)."
 )
 
 
