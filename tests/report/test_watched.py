@@ -93,6 +93,15 @@ def test_memory_is_blamed_without_reserve_where_files_that_it_read_were_seen() -
         assert (words not in said({"fetched": 20 * MIB}, files=files)) == is_seen
 
 
+def test_it_took_what_the_clock_beside_it_says_without_the_shells_around_it() -> None:
+    run = run_of({}, {})
+    (first, second) = run.records
+    clock = run.measurements.iloc[:2].assign(trial_id=[first, second], metric="elapsed", label="", value=[0.5, 0.75])
+    timed = replace(run, measurements=clock)
+    assert watched_lines(timed)[0][0].startswith("prog took 500 ms to 750 ms (2 runs).")
+    assert list(sections.watched(timed).frame["seconds"]) == [0.5, 0.75]
+
+
 def test_more_from_storage_than_its_calls_read_tells_nothing_of_these_calls() -> None:
     """20 MiB of calls from memory, and 200 MiB by mmap from storage, are not 100 % from storage."""
     mapped = {"read_calls": 20 * MIB, "fetched": 200 * MIB}

@@ -37,6 +37,13 @@ class Observation:
     wrote_elsewhere: str = ""
     """The mount, with its type, of files that it wrote beyond the device below its directory."""
     page_bytes: int = PAGE_BYTES
+    elapsed_s: float | None = None
+    """What a clock beside the program says; None where the workload has no such metric."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took: without the shells around it, where a clock beside it says so."""
+        return self.around.seconds if self.elapsed_s is None else self.elapsed_s
 
     @property
     def waiting(self) -> int | None:
@@ -134,6 +141,8 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
     """Return what the counted trials of a cell did, in the order of the run."""
     of_cell = run.trials[(run.trials["cell"] == cell.id) & (run.trials["status"] == "ok")]
     rows = of_cell[~of_cell["warmup"].astype(bool)].sort_values("seq")
+    timed = run.measurements[(run.measurements["metric"] == "elapsed") & (run.measurements["label"] == "")]
+    elapsed = dict(zip(timed["trial_id"], timed["value"], strict=True))
     names = zip(rows["trial_id"], rows["block"], strict=True)
     return [
         Observation(
@@ -144,6 +153,7 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
             files=record.open_files,
             fetches_unseen=fetches_unseen(record.open_files, str(cell.filesystem.path), record.around, record.device),
             wrote_elsewhere=_wrote_elsewhere(cell, record.open_files),
+            elapsed_s=float(elapsed[name]) if name in elapsed else None,
             page_bytes=run.info.facts.memory.page_bytes or PAGE_BYTES,
         )
         for name, block in names

@@ -64,7 +64,7 @@ def _typical(rows: Sequence[Observation], value: Callable[[Observation], float |
 
 
 def _time(cell: Cell, rows: Sequence[Observation]) -> str:
-    seconds = [row.around.seconds for row in rows if row.around.seconds is not None]
+    seconds = [row.seconds for row in rows if row.seconds is not None]
     ran = counted(len(rows), "run")
     if not seconds:
         return f"{cell.workload.label} was watched ({ran})."

@@ -55,7 +55,7 @@ _STATE = (
     "piece", "digest", "identity", "identities", "mounts",
 )  # fmt: skip
 _OBSERVED = {
-    "trial_id": "trial_id", "block": "block", "seconds": "around.seconds", "read_calls": "around.read_calls",
+    "trial_id": "trial_id", "block": "block", "seconds": "seconds", "read_calls": "around.read_calls",
     "fetched": "fetched", "device_read": "device_read", "write_calls": "around.write_calls",
     "device_written": "device_written", "write_count": "around.write_count", "flushes": "flushes",
 }  # fmt: skip

@@ -78,7 +78,7 @@ def _amounts(cell: Cell, rows: Sequence[Observation]) -> Html:
     body = [
         [
             row.trial_id,
-            format_seconds(row.around.seconds) if row.around.seconds is not None else "not known",
+            format_seconds(row.seconds) if row.seconds is not None else "not known",
             _size(row.around.read_calls),
             _size(row.fetched),
             _size(row.device_read),
