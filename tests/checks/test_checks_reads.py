@@ -203,7 +203,7 @@ def test_a_copy_that_shares_the_blocks_of_its_source_was_not_read_from_memory(fs
 
 def test_of_a_watched_program_whose_files_were_not_seen_the_page_cache_is_blamed_with_a_reserve() -> None:
     words = (
-        "the page cache answered, unless it read pipes, /dev/zero, /proc or holes (its files were not seen): the device"
+        "the page cache answered, unless it read pipes, /dev/zero, /proc or holes (its files were not seen): storage"
     )
     evidence = program(read=512, device=(0, 0))
     place = make(
@@ -214,8 +214,8 @@ def test_of_a_watched_program_whose_files_were_not_seen_the_page_cache_is_blamed
     lines = mount_lines("27 1 254:0 / / rw - ext4 /dev/vda rw\n")
     files = OpenFiles(5, 0, [OpenDirectory("/srv", 1, 1, 0, 512 * MIB)], lines)
     seen = replace(watched, open_files=dict.fromkeys(evidence.traffic, files))
-    assert "the page cache answered: the device" in the_only("cache-served", seen).message
-    assert "the page cache answered: the device" in the_only("cache-served", evidence).message
+    assert "the page cache answered: storage" in the_only("cache-served", seen).message
+    assert "the page cache answered: storage" in the_only("cache-served", evidence).message
 
 
 @every_row(

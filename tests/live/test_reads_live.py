@@ -85,8 +85,8 @@ def test_files_without_data_are_named_and_written_ones_raise_nothing(run: Run, f
         "unwritten": ("device-read-less", "100% unwritten extents"),
         "skipped": ("device-read-less", "88% holes"),
         "cold-hole": ("device-read-less", "100% holes"),
-        "cached": ("cache-served", "the device delivered 0 B of"),
-        "into-null": ("cache-served", "the device delivered 0 B of"),
+        "cached": ("cache-served", "storage delivered 0 B of"),
+        "into-null": ("cache-served", "storage delivered 0 B of"),
     }
     found = told(run, filesystem)
     assert {workload: code for workload, (code, _) in found.items()} == {

@@ -76,8 +76,8 @@ class _Lacking:
             return f"the device delivered {range_of([moved.share for moved in self.reads])} of the bytes read"
         largest = max(self.reads, key=lambda moved: moved.tool_bytes)
         return (
-            f"the device delivered {format_bytes(float(largest.device_bytes))} of {format_bytes(largest.tool_bytes)} "
-            "or more that read calls returned (/proc/PID/io), unless that was from files elsewhere"
+            f"storage delivered {format_bytes(float(largest.device_bytes))} of {format_bytes(largest.tool_bytes)} or "
+            "more that read calls returned (/proc/PID/io)"
         )
 
 
