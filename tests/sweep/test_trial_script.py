@@ -19,7 +19,7 @@ from mountlab.analysis.memory_use import filled
 from mountlab.box.containment import CGROUPS
 from mountlab.core.errors import in_one_line
 from mountlab.core.places import SHIPPED
-from mountlab.core.shell import script_argv
+from mountlab.core.shell import script_argv, script_text
 from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import MIB, NS_PER_S
 from mountlab.filesystems.counters import Extents, around
@@ -422,6 +422,34 @@ def test_a_box_without_a_shell_that_can_sample_measures_all_the_same(machine: Ma
     assert (status, reason) == ("ok", "")
     assert over_time({name: data.decode() for name, data in files.items()}) is None
     assert set(files) - ALWAYS <= {"over_time"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "busybox sh"])
+def test_what_a_program_has_open_is_kept_up_to_32_mib(shell: str, tmp_path: Path) -> None:
+    """The sampler goes on where its file has come to its end."""
+    program(shell.split()[0])
+    (empty, full), most = (tmp_path / "empty", tmp_path / "full"), 32 * MIB
+    for file, size in ((empty, 0), (full, most)):
+        with file.open("xb") as opened_file:
+            opened_file.truncate(size)
+        words = (
+            script_text("sampler.sh"),
+            "sampler",
+            "20",
+            str(tmp_path.stat().st_dev),
+            "",
+            "",
+            str(os.getpid()),
+            str(file),
+        )
+        with subprocess.Popen([*shell.split(), "-c", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sampler:
+            assert sampler.stdout is not None
+            assert len([sampler.stdout.readline() for _ in range(12)]) == 12
+            sampler.communicate()
+        assert sampler.returncode == 0
+    assert empty.read_text().count("look\n") >= 5
+    assert full.stat().st_size == most
 
 
 @pytest.mark.slow
