@@ -195,6 +195,33 @@ def test_what_a_loop_device_elsewhere_delivered_may_have_come_from_memory(
     assert (f"what storage delivered to it: {why}." in str(sections.watched(run))) != known
 
 
+@every_row(
+    ("size", "source", "known"),
+    [
+        (95 * MIB, "/dev/vdb", True),
+        (95 * MIB, "/dev/loop1", False),
+        (95 * MIB, "overlay", False),
+        # Of what storage delivered most came from files that were not seen.
+        (50 * MIB, "/dev/vdb", False),
+    ],
+)
+def test_loop_devices_of_other_programs_matter_only_where_its_files_may_lie_there(
+    size: int, source: str, known: bool
+) -> None:
+    counted = {"names": {"7:1": "loop1", "254:0": "vda"}, "traffic": {"7:1": DeviceBytes(100 * MIB, 0)}}
+    lines = mount_lines(f"27 1 254:0 / / rw - ext4 /dev/vda rw\n31 27 0:40 / /data rw - btrfs {source} rw\n")
+    files = OpenFiles(3, 0, [OpenDirectory("/data/x", 4, 4, 0, size)], lines)
+    text = " ".join(watched_lines(run_of(counted, files=files))[0])
+    assert ("storage delivered 100%" in text) == known
+
+
+def test_beside_loop_devices_of_others_memory_answered_what_storage_cannot_have_delivered() -> None:
+    counted = {
+        "names": {"7:1": "loop1"}, "traffic": {"7:1": DeviceBytes(100 * MIB, 0)}, "fetched": 25 * MIB,
+    }  # fmt: skip
+    assert "storage delivered at most 25%; memory answered the rest" in said(counted)
+
+
 def test_flushes_that_no_device_counts_are_not_known_instead_of_none() -> None:
     why = "the kernel counts flushes of a device with a volatile cache only, and vda has no volatile cache"
     device = replace(DEVICE, flushes=None, flushes_unseen=why)

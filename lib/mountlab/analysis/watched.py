@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mountlab.analysis.run_view import RunView
 from mountlab.checks import Below
-from mountlab.checks.places import fetches_unseen, writes_elsewhere
+from mountlab.checks.places import fetches_unseen, loops_unseen, writes_elsewhere
 from mountlab.checks.reads import PAGE_BYTES
 from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES
 from mountlab.core.model import Cell, Sweep
@@ -33,7 +33,8 @@ class Observation:
     files: OpenFiles | None
     fetches_unseen: str = ""
     """Why it is not known what storage delivered to it."""
-
+    loops_unseen: str = ""
+    """Why it may have delivered less than it is said to have."""
     wrote_elsewhere: str = ""
     """The mount, with its type, of files that it wrote beyond the device below its directory."""
     page_bytes: int = PAGE_BYTES
@@ -54,7 +55,7 @@ class Observation:
     @property
     def fetched(self) -> int | None:
         """Bytes that storage delivered to its processes alone, without what memory below a loop device answered."""
-        if self.fetches_unseen or self.around.fetched is None:
+        if self.fetches_unseen or self.loops_unseen or self.around.fetched is None:
             return None
         return self.below.delivered(self.around.fetched) if self.below else self.around.fetched
 
@@ -82,14 +83,13 @@ class Observation:
     @property
     def delivered_share(self) -> float | None:
         """What storage delivered of the bytes read; None where too little was read to say so, or it is not known:
-        storage may have delivered for mmap, and memory to the calls."""
+        storage may have delivered for mmap, and memory to the calls. At most so much where `loops_unseen`."""
         read = self.around.read_calls
         delivered = self.below.delivered(self.around.fetched) if self.below else self.around.fetched
         if self.fetches_unseen or delivered is None or read is None or read < TELLING_BYTES:
             return None
-        if self.beyond_calls is not None:
-            return None
-        return delivered / read
+        share = delivered / read
+        return None if self.beyond_calls is not None or (self.loops_unseen and share >= CACHED_BELOW) else share
 
     @property
     def to_storage(self) -> int | None:
@@ -143,7 +143,7 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
     rows = of_cell[~of_cell["warmup"].astype(bool)].sort_values("seq")
     timed = run.measurements[(run.measurements["metric"] == "elapsed") & (run.measurements["label"] == "")]
     elapsed = dict(zip(timed["trial_id"], timed["value"], strict=True))
-    names = zip(rows["trial_id"], rows["block"], strict=True)
+    names, path = zip(rows["trial_id"], rows["block"], strict=True), str(cell.filesystem.path)
     return [
         Observation(
             trial_id=str(name),
@@ -151,7 +151,8 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
             around=record.around,
             below=record.device,
             files=record.open_files,
-            fetches_unseen=fetches_unseen(record.open_files, str(cell.filesystem.path), record.around, record.device),
+            fetches_unseen=fetches_unseen(record.open_files, path) if record.open_files else "",
+            loops_unseen=loops_unseen(record.open_files, path, record.around, record.device),
             wrote_elsewhere=_wrote_elsewhere(cell, record.open_files),
             elapsed_s=float(elapsed[name]) if name in elapsed else None,
             page_bytes=run.info.facts.memory.page_bytes or PAGE_BYTES,
@@ -179,7 +180,7 @@ def unseen(run: RunView, rows: Sequence[Observation]) -> list[str]:
     ]
     uncounted = dict.fromkeys(row.below.flushes_unseen for row in rows if row.below and row.below.flushes_unseen)
     missing += [f"flushes: {why}" for why in uncounted]
-    reasons = dict.fromkeys(row.fetches_unseen for row in rows if row.fetches_unseen)
+    reasons = dict.fromkeys(why for row in rows if (why := row.fetches_unseen or row.loops_unseen))
     missing += [f"what storage delivered to it: {why}" for why in reasons]
     if any(row.around.read_calls is None for row in rows):
         missing.append("what its calls moved: the kernel keeps no /proc/PID/io")

@@ -75,15 +75,20 @@ def may_share_blocks(files: OpenFiles) -> bool:
     )
 
 
-def fetches_unseen(files: OpenFiles | None, path: str, around: Around, below: Below | None) -> str:
+def fetches_unseen(files: OpenFiles, path: str) -> str:
     """Return why it is not known what storage delivered to a program: its directory, or files that it read, lie on a
-    file system whose deliveries /proc/PID/io does not tell, or on a loop device that is not below its directory; ''
-    where they are known."""
-    return (_of_file_systems(files, path) if files else "") or _of_loops(around, below)
+    file system whose deliveries /proc/PID/io does not tell; '' where they are known."""
+    read = [one for one in files.directories if one.read and one.size_bytes >= TELLING_BYTES]
+    mounts = [files.own_mount(path), *(files.mounts.get(one.path) for one in read)]
+    reasons = (f"{mount.mountpoint}: {why}" for mount in mounts if mount and (why := why_fetches_unseen(mount.fstype)))
+    return next(reasons, "")
 
 
-def _of_loops(around: Around, below: Below | None) -> str:
-    """Return which loop devices delivered enough to matter: to a program that is as if storage had."""
+def loops_unseen(files: OpenFiles | None, path: str, around: Around, below: Below | None) -> str:
+    """Return why storage delivered no more than it is said to have: to the program, a loop device that is not below its
+    directory is storage, too, whatever answered for its image. '' where its files were seen on others."""
+    if files and _came_from_disks(files, path, around.fetched or 0):
+        return ""
     chain = below.chain if below else ()
     loops = {
         around.names[device]: moved.read
@@ -97,8 +102,17 @@ def _of_loops(around: Around, below: Below | None) -> str:
     return f"{busiest}, which is not below its directory: memory may have answered the reads of its image"
 
 
-def _of_file_systems(files: OpenFiles, path: str) -> str:
-    read = [one for one in files.directories if one.read and one.size_bytes >= TELLING_BYTES]
-    mounts = [files.own_mount(path), *(files.mounts.get(one.path) for one in read)]
-    reasons = (f"{mount.mountpoint}: {why}" for mount in mounts if mount and (why := why_fetches_unseen(mount.fstype)))
-    return next(reasons, "")
+def _came_from_disks(files: OpenFiles, path: str, fetched: int) -> bool:
+    """Return whether the files that a program was seen to read hold all that storage delivered to it, and lie on no
+    loop device but the one below its directory."""
+    own, on_disks = files.own_mount(path), 0
+    for directory in files.directories:
+        mount = files.mounts.get(directory.path)
+        if not directory.read or not mount:
+            continue
+        is_own = own is not None and mount.device == own.device
+        if mount.source.startswith("/dev/loop") and not is_own and directory.size_bytes >= TELLING_BYTES:
+            return False
+        if is_own or mount.source.startswith("/dev/") or mount.fstype in _IN_MEMORY:
+            on_disks += directory.size_bytes
+    return fetched <= on_disks + TELLING_BYTES

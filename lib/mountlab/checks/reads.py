@@ -176,7 +176,7 @@ def _of_program(evidence: Evidence, cell: Cell) -> Iterator[Moved]:
         if stated or around.read_calls is None or around.write_calls is None or below is None:
             continue
         seen = evidence.open_files.get(trial_id)
-        if (seen and reads_no_files(seen)) or fetches_unseen(seen, str(cell.filesystem.path), around, below):
+        if seen and (reads_no_files(seen) or fetches_unseen(seen, str(cell.filesystem.path))):
             continue
         delivered = below.delivered(around.fetched)
         if around.charged is None:

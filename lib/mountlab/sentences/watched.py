@@ -93,8 +93,9 @@ def _reads(rows: Sequence[Observation], codes: set[str]) -> Iterator[str]:
     if shares:
         share = range_of([min(share, 1.0) for share in shares])
         what = f"{format_bytes(read)} that its calls read, pipes included,"
-        yield f"Of {what} storage delivered {share}{_rest(rows, shares, codes)}."
-    elif reasons := [row.fetches_unseen for row in rows if row.fetches_unseen]:
+        most = "at most " if any(row.loops_unseen for row in rows if row.delivered_share is not None) else ""
+        yield f"Of {what} storage delivered {most}{share}{_rest(rows, shares, codes)}."
+    elif reasons := [why for row in rows if (why := row.fetches_unseen or row.loops_unseen)]:
         yield f"Its calls read {format_bytes(read)}; of that it is not known what storage delivered ({reasons[0]})."
     for point in dict.fromkeys(point for row in rows for point, _ in row.nfs):
         moved = [nfs for row in rows for name, nfs in row.nfs if name == point]
