@@ -222,6 +222,18 @@ def test_beside_loop_devices_of_others_memory_answered_what_storage_cannot_have_
     assert "storage delivered at most 25%; memory answered the rest" in said(counted)
 
 
+def test_the_sentence_has_the_same_median_of_flushes_as_the_table() -> None:
+    """Of 10, 20 and 1 a second."""
+    run = run_of({"seconds": 1.0}, {"seconds": 2.0}, {"seconds": 8.0})
+    flushes = dict(zip(run.records, (10, 40, 8), strict=True))
+    records = {
+        name: replace(record, device=replace(DEVICE, flushes=flushes[name])) for name, record in run.records.items()
+    }
+    changed = replace(run, records=records)
+    assert "flushed 10.0 times a second" in watched_lines(changed)[0][1]
+    assert "1.0 to 20.0" in str(sections.headline(changed))
+
+
 def test_flushes_that_no_device_counts_are_not_known_instead_of_none() -> None:
     why = "the kernel counts flushes of a device with a volatile cache only, and vda has no volatile cache"
     device = replace(DEVICE, flushes=None, flushes_unseen=why)

@@ -224,14 +224,14 @@ _ACCOUNTED = 0.5
 
 
 def _flushes(rows: Sequence[Observation]) -> Iterator[str]:
-    flushes, calls = _typical(rows, lambda row: row.flushes), _typical(rows, lambda row: row.around.write_count)
-    seconds = _typical(rows, lambda row: row.around.seconds)
-    if flushes is None or not calls or any(row.wrote_elsewhere for row in rows):
+    rate = _typical(rows, lambda row: row.flush_rate)
+    wrote = _typical(rows, lambda row: row.around.write_count)
+    if rate is None or not wrote or any(row.wrote_elsewhere for row in rows):
         return
-    if not flushes:
+    if not any(row.flushes for row in rows):
         yield "The device was never flushed."
-    elif seconds:
-        yield f"The device was flushed {number(flushes / seconds, 1)} times a second, by all programs together."
+    else:
+        yield f"The device was flushed {number(rate, 1)} times a second, by all programs together."
 
 
 def _places(rows: Sequence[Observation]) -> Iterator[str]:
