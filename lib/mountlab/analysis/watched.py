@@ -55,7 +55,13 @@ class Observation:
     @property
     def fetched(self) -> int | None:
         """Bytes that storage delivered to its processes alone, without what memory below a loop device answered."""
-        if self.fetches_unseen or self.loops_unseen or self.around.fetched is None:
+        return None if self.loops_unseen or self.around.fetched is None else self.delivered
+
+    @property
+    def delivered(self) -> int | None:
+        """The same with what memory may have answered below loop devices elsewhere; what the device below its directory
+        delivered to all programs, where the kernel does not tell its own."""
+        if self.fetches_unseen:
             return None
         return self.below.delivered(self.around.fetched) if self.below else self.around.fetched
 
@@ -84,9 +90,8 @@ class Observation:
     def delivered_share(self) -> float | None:
         """What storage delivered of the bytes read; None where too little was read to say so, or it is not known:
         storage may have delivered for mmap, and memory to the calls. At most so much where `loops_unseen`."""
-        read = self.around.read_calls
-        delivered = self.below.delivered(self.around.fetched) if self.below else self.around.fetched
-        if self.fetches_unseen or delivered is None or read is None or read < TELLING_BYTES:
+        read, delivered = self.around.read_calls, self.delivered
+        if delivered is None or read is None or read < TELLING_BYTES:
             return None
         share = delivered / read
         return None if self.beyond_calls is not None or (self.loops_unseen and share >= CACHED_BELOW) else share
@@ -164,7 +169,7 @@ def observations(run: RunView, cell: Cell) -> list[Observation]:
 
 def _wrote_elsewhere(cell: Cell, files: OpenFiles | None) -> str:
     mount = writes_elsewhere(files, str(cell.filesystem.path)) if files else None
-    return f"{mount.mountpoint} ({mount.fstype})" if mount else ""
+    return mount.label if mount else ""
 
 
 def unseen(run: RunView, rows: Sequence[Observation]) -> list[str]:

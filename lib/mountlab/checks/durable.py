@@ -93,7 +93,7 @@ def _device(evidence: Evidence, cell: Cell, trial_id: str) -> tuple[Device, str]
     """Return the device whose flushes count for a trial, and '' or why they say nothing."""
     files = evidence.open_files.get(trial_id)
     if files and (mount := writes_elsewhere(files, str(cell.filesystem.path))):
-        return "", f"it wrote to {mount.mountpoint} ({mount.fstype}), and not only to the device below its directory"
+        return "", f"it wrote to {mount.label}, and not only to the device below its directory"
     chain = [] if in_memory(cell.filesystem) else evidence.chain_of(trial_id)
     return flushed_device(chain, evidence.traffic.get(trial_id, {}), evidence.device_names, evidence.facts)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, Below
 from mountlab.core.mountinfo import MountLine
 from mountlab.filesystems.cache_counters import why_fetches_unseen
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.open_files import OpenFiles
+from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 
 _LOOKS = 3
 """Looks that would have seen a pipe that is read all the time."""
@@ -17,10 +19,7 @@ _IN_MEMORY = ("tmpfs", "ramfs")
 def elsewhere(files: OpenFiles, path: str) -> MountLine | None:
     """Return the mount with the most bytes of the files that were open, where the directory of the program lies on
     another one; None where it does not, or too little is known."""
-    sizes: dict[MountLine, int] = {}
-    for directory in files.directories:
-        if mount := files.mounts.get(directory.path):
-            sizes[mount] = sizes.get(mount, 0) + directory.size_bytes
+    sizes = _bytes_by_mount(files, files.directories)
     if not sizes or not (own := files.own_mount(path)):
         return None
     largest = max(sizes, key=lambda mount: sizes[mount])
@@ -31,16 +30,22 @@ def writes_elsewhere(files: OpenFiles, path: str) -> MountLine | None:
     """Return a mount other than that of its directory which took much of what a program wrote, or most of it: what
     the device below its directory took and flushed says nothing of that. None for memory, and where it is not known."""
     own = files.own_mount(path)
-    sizes: dict[MountLine, int] = {}
-    for directory in files.directories:
-        if directory.written and (mount := files.mounts.get(directory.path)):
-            sizes[mount] = sizes.get(mount, 0) + directory.size_bytes
+    sizes = _bytes_by_mount(files, [one for one in files.directories if one.written])
     others = [mount for mount in sizes if own and mount.device != own.device and mount.fstype not in _IN_MEMORY]
     if not others:
         return None
     largest = max(others, key=lambda mount: sizes[mount])
     here = sum(size for mount, size in sizes.items() if own and mount.device == own.device)
     return largest if sizes[largest] >= TELLING_BYTES or sizes[largest] > here else None
+
+
+def _bytes_by_mount(files: OpenFiles, directories: Iterable[OpenDirectory]) -> dict[MountLine, int]:
+    """Return mount to the bytes of the files that were open there in these directories."""
+    sizes: dict[MountLine, int] = {}
+    for directory in directories:
+        if mount := files.mounts.get(directory.path):
+            sizes[mount] = sizes.get(mount, 0) + directory.size_bytes
+    return sizes
 
 
 def reads_no_files(files: OpenFiles) -> bool:

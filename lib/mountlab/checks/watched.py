@@ -28,7 +28,7 @@ def files_elsewhere(evidence: Evidence) -> Iterator[Doubt]:
         mounts = {trial_id: places.elsewhere(files, str(cell.filesystem.path)) for trial_id, files in trials}
         found = {trial_id: mount for trial_id, mount in mounts.items() if mount}
         if found:
-            names = list(dict.fromkeys(f"{mount.mountpoint} ({mount.fstype})" for mount in found.values()))
+            names = list(dict.fromkeys(mount.label for mount in found.values()))
             yield Doubt.of_cell(
                 cell,
                 f"{of_trials(list(found), trials)} most of the bytes in the files that it had open lay on "

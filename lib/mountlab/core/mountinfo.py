@@ -23,6 +23,11 @@ class MountLine:
     text: str = field(default="", compare=False)
     """The line as the kernel wrote it; '' where there is none."""
 
+    @property
+    def label(self) -> str:
+        """Where and what it is, for a sentence: '/srv (ext4)'."""
+        return f"{self.mountpoint} ({self.fstype})"
+
 
 def mount_lines(mountinfo: str) -> list[MountLine]:
     """Return every line of /proc/self/mountinfo, octal escapes undone. Raises ParseError for a line it cannot read."""

@@ -137,8 +137,8 @@ def same_work(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
     lines = []
     for cell in runs[0].sweep.cells:
         sides = [observations(run, cell) for run in runs]
-        if all(sides) and (amounts := [_Amount.of(sides, *one) for one in _AMOUNTS]):
-            known = [amount for amount in amounts if amount]
+        if all(sides):
+            known = [amount for one in _AMOUNTS if (amount := _Amount.of(sides, *one))]
             unequal = [amount for amount in known if not amount.is_same]
             if unequal:
                 lines.append(f"The two did not do the same work: {'; '.join(one.against(names) for one in unequal)}.")
@@ -237,9 +237,7 @@ def _flushes(rows: Sequence[Observation]) -> Iterator[str]:
 def _places(rows: Sequence[Observation]) -> Iterator[str]:
     """Yield where its files were."""
     mounts = {
-        mount.mountpoint: f"{mount.mountpoint} ({mount.fstype})"
-        for row in rows
-        for mount in (row.files.mounts.values() if row.files else ())
+        mount.mountpoint: mount.label for row in rows for mount in (row.files.mounts.values() if row.files else ())
     }
     if mounts:
         named = list(mounts.values())
