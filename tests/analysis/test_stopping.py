@@ -14,7 +14,8 @@ from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.analysis.stopping import RunSoFar, replay_stops, stop_rule
 from mountlab.analysis.sweep_comparisons import comparisons
-from mountlab.core.model import Cell, CellStop, Design, Filesystem, Measurement, Status, Sweep, Trial, Until, Workload
+from mountlab.core.cell_stop import CellStop
+from mountlab.core.model import Cell, Design, Filesystem, Measurement, Status, Sweep, Trial, Until, Workload
 from mountlab.stats import sequential
 from repetition import others_long
 from rows import every_row

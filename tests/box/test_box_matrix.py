@@ -22,7 +22,8 @@ from mountlab.box.tracing import PROGRAMS as TRACING
 from mountlab.core.box_facts.programs import parse_programs
 from mountlab.core.box_facts.storage import parse_block_devices
 from mountlab.core.errors import ParameterError, PlanError
-from mountlab.core.model import Box, Lease, Program
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Program
 from mountlab.core.shell import script_argv
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.backing import BLKID, LOSETUP, MKE2FS

@@ -16,7 +16,8 @@ from mountlab.box.leftovers import Leftover
 from mountlab.box.readiness import CheckRow
 from mountlab.box.testing import Call, ReplayBox
 from mountlab.core.errors import BoxError, CommandError, LeftoverError, PlanError
-from mountlab.core.model import Box, Lease, Program, ScratchDevice
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Program, ScratchDevice
 from mountlab.core.shell import script_argv, script_text
 from mountlab.filesystems.directory import OPEN
 from mountlab.filesystems.nfs import Nfs

@@ -18,7 +18,8 @@ from mountlab.box import roots
 from mountlab.box.leftovers import Leftover, parse_leftovers, remove_leftovers_argv
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse, UnsafeError
-from mountlab.core.model import Box, Filesystem, Lease, Place
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Filesystem, Place
 from mountlab.core.shell import script_argv
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.directory import OPEN

@@ -19,7 +19,8 @@ from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell
 from mountlab.box.steady import JobAnswer, SteadyBox
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, BoxTimeout, CommandError, FloodError, HostKeyError
-from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Rights
 from mountlab.core.shell import SharedScript, script_argv, script_text
 from mountlab.sweep.run_directories import open_run_step
 from processes import is_alive

@@ -17,9 +17,10 @@ from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.samples import figure_steps
 from mountlab.checks import CHECKS, Evidence, find_caveats
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial, Until
+from mountlab.core.model import Cell, Measurement, Sweep, Trial, Until
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceBytes, device_chain, device_traffic
 from mountlab.runner.conformance import checks as conformance

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from checks.test_checks import build, found, make, the_only
 from mountlab.checks import Evidence
-from mountlab.core.model import CellStop
+from mountlab.core.cell_stop import CellStop
 from searched_run import searched_run
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from mountlab.core.model import CellStop
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.places import SHIPPED
 from mountlab.core.run_info import Explanation, Extension, RunInfo
 

@@ -14,7 +14,8 @@ from mountlab.box.leftovers import parse_leftovers, remove_leftovers_argv
 from mountlab.box.lock import Owner
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import BoxInUse
-from mountlab.core.model import Box, Lease
+from mountlab.core.held import Lease
+from mountlab.core.model import Box
 from mountlab.results import lock as results_lock
 from mountlab.sweep.run_directories import open_run_step
 from waiting import LIMIT_S

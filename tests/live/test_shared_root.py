@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from mountlab.box.containment import OFFERS
 from mountlab.box.leftovers import parse_leftovers, remove_leftovers_argv
-from mountlab.core.model import Lease
+from mountlab.core.held import Lease
 from mountlab.sweep.run_directories import open_run_step
 from namespaces import entered, holding, mount_namespace, mount_points
 from waiting import LIMIT_S

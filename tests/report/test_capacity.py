@@ -11,8 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from mountlab.analysis.run_view import RunView
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Caveat, Verdict
-from mountlab.core.model import CellStop
 from mountlab.core.numbers import count_figures
 from mountlab.report import html, sections
 from mountlab.report.sections.capacity import capacity_plots

@@ -18,9 +18,10 @@ from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.batch import store as batch_store
 from mountlab.core import disk
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import Interrupted, StoreError
 from mountlab.core.findings import Caveat
-from mountlab.core.model import CellStop, Measurement, Sweep, Trial
+from mountlab.core.model import Measurement, Sweep, Trial
 from mountlab.core.places import SHIPPED
 from mountlab.results import paths, store
 from mountlab.results.writer import RunWriter

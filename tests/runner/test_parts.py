@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from mountlab.analysis.stopping import Decision
 from mountlab.box.connection import Completed
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import BoxRestarted, BoxTimeout, CommandError, UnsafeError
-from mountlab.core.model import CellStop, Step
+from mountlab.core.model import Step
 from mountlab.filesystems.guard import REFUSED
 from mountlab.runner import cell_state
 from mountlab.runner.cell_state import CellStates

@@ -18,7 +18,8 @@ from typing import Any
 import pandas as pd
 import pytest
 from mountlab.box.connection import Completed
-from mountlab.core.model import CellStop, Trial, Until
+from mountlab.core.cell_stop import CellStop
+from mountlab.core.model import Trial, Until
 from mountlab.core.numbers import rough_duration
 from mountlab.report import sections
 from mountlab.results import records

@@ -18,7 +18,8 @@ import pytest
 from facts import known
 from mountlab.box.connection import Completed
 from mountlab.core.errors import BoxError, BoxRestarted, BoxTimeout, LeftoverError, UnsafeError
-from mountlab.core.model import Box, Lease, Rights, ScratchDevice, Trial
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Rights, ScratchDevice, Trial
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems.making import read_commands
 from mountlab.outcome.archive import unpack

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 from mountlab.analysis.example import ExampleRun
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Comparison
-from mountlab.core.model import CellStop, Design, Filesystem, Sweep, Workload
+from mountlab.core.model import Design, Filesystem, Sweep, Workload
 from mountlab.core.search import Objective, Search
 from synthetic_run import comparison
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mountlab.core.model import CellStop, Trial
+from mountlab.core.cell_stop import CellStop
+from mountlab.core.model import Trial
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.sweep.sweep_file import Resolved, resolve
 

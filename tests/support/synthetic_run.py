@@ -21,9 +21,10 @@ from mountlab.analysis.sweep_comparisons import latency_comparisons
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure, Verdict
 from mountlab.core.metrics import METRICS, higher_is_better
-from mountlab.core.model import CellStop, Design, Filesystem, Sweep, Workload
+from mountlab.core.model import Design, Filesystem, Sweep, Workload
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.kept import StateRecord
 from mountlab.filesystems.making import Setup

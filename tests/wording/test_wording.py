@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mountlab.core import names, numbers
+from mountlab.core.cell_stop import CellStop, StopReason
 from mountlab.core.findings import (
     COMPARISON_COLUMNS,
     Caveat,
@@ -20,7 +21,7 @@ from mountlab.core.findings import (
     PublishedFigure,
 )
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import CellStop, StopReason, Until
+from mountlab.core.model import Until
 from mountlab.runner import progress
 from mountlab.stats import WELCH_METHOD
 from mountlab.sweep import plan_text

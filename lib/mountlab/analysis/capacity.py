@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mountlab.analysis.measurements import by_block, counted
+from mountlab.core.cell_stop import CellStop, StopReason
 from mountlab.core.frames import pd
-from mountlab.core.model import Cell, CellStop, StopReason, Sweep
+from mountlab.core.model import Cell, Sweep
 from mountlab.core.search import Search
 from mountlab.programs import TOOLS
 from mountlab.stats.capacity import Capacity, RateTrial, next_rate

@@ -20,11 +20,12 @@ from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Evidence, Moved
 from mountlab.core.box_facts import BoxFacts, RightsFacts
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
 from mountlab.core.metrics import METRICS
-from mountlab.core.model import Cell, CellStop, Measurement, Sweep, Trial
+from mountlab.core.model import Cell, Measurement, Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.kept import StateRecord

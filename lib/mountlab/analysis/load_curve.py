@@ -10,10 +10,11 @@ from itertools import groupby
 from statistics import median
 
 from mountlab.analysis.run_view import RunView
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Estimate
 from mountlab.core.frames import pd
 from mountlab.core.metrics import PERCENT_OF
-from mountlab.core.model import Cell, CellStop
+from mountlab.core.model import Cell
 from mountlab.core.objectives import limit_text
 from mountlab.core.search import Search
 

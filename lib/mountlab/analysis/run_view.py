@@ -11,10 +11,11 @@ from mountlab.analysis.memory_use import Filled, Use
 from mountlab.analysis.program import ProgramTrial
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Below, Moved
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import ParseError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop, Measurement, Sweep
+from mountlab.core.model import Measurement, Sweep
 from mountlab.core.run_info import RunInfo
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.counters_over_time import OverTime

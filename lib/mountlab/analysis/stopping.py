@@ -23,9 +23,10 @@ from mountlab.analysis.answer_metrics import answer_labels, answer_metrics
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import FIGURE, counted, without_partial
 from mountlab.analysis.sweep_comparisons import sweep_ratios
+from mountlab.core.cell_stop import CellStop, StopReason
 from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
-from mountlab.core.model import Cell, CellStop, StopReason, Sweep, Trial, Until
+from mountlab.core.model import Cell, Sweep, Trial, Until
 from mountlab.stats import adjust_comparisons, look_level
 from mountlab.stats.estimates import Floats
 

@@ -13,7 +13,8 @@ from paramiko import Channel
 from paramiko.ssh_exception import SSHException
 
 from mountlab.core.errors import BoxLost, BoxTimeout, CommandError, FloodError, PlanError
-from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Rights
 from mountlab.core.units import whole_seconds
 
 KILL_AFTER_S = 5

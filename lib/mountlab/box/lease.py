@@ -14,7 +14,8 @@ from contextlib import suppress
 from mountlab.box.connection import Stream
 from mountlab.box.leftovers import remove_leftovers_argv
 from mountlab.core.errors import BoxLost
-from mountlab.core.model import Box, Lease
+from mountlab.core.held import Lease
+from mountlab.core.model import Box
 from mountlab.core.shell import script_argv
 
 BEATS = 10

@@ -44,7 +44,8 @@ from mountlab.box.connection import (
 )
 from mountlab.box.hostkeys import check_host_keys
 from mountlab.core.errors import BoxError, BoxLost, HostKeyError, ParameterError
-from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Rights
 
 CONNECT_TIMEOUT_S = 15
 """For the TCP connection, the SSH greeting and a new channel; ConnectTimeout of the user's ssh configuration wins."""

@@ -20,7 +20,8 @@ from mountlab.box.connection import BoxConnection, Completed, Stream, command_te
 from mountlab.box.lease import Heartbeat, beat_s, lease_argv
 from mountlab.box.resident import JobRequest, ResidentShell, Speaks
 from mountlab.core.errors import BoxError, BoxLost, BoxRestarted, CommandError, HostKeyError
-from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Rights
 from mountlab.core.text import visible
 from mountlab.core.units import whole_seconds
 

@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from mountlab.box.connection import BoxConnection, Completed, needs_root
-from mountlab.core.model import Box, Lease, Rights
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Rights
 
 
 @dataclass(frozen=True)

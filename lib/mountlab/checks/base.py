@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Caveat, Exclusions, OptionEvidence, Severity
 from mountlab.core.frames import pd, rows_of
 from mountlab.core.groups import by_key
-from mountlab.core.model import Cell, CellStop, Filesystem, Sweep
+from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import Device, DeviceBytes

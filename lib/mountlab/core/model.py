@@ -24,7 +24,6 @@ Rights = Literal["root", "sudo", "helper", "none"]
 Status = Literal["ok", "failed", "skipped", "invalid", "timeout", "excluded"]
 """`timeout`: it ran into `design.trial_timeout`, which is an outcome. `excluded` is never in a journal: the user leaves
 out a trial that was ok, or such a one (exclude.yml beside it), with a reason."""
-StopReason = Literal["precise", "max reached", "budget", "could not", "not finished"]
 
 COLUMNS = frozenset({
     "run_id", "box", "trial_id", "block", "warmup", "cell", "filesystem", "workload", "tool", "factors", "metric",
@@ -101,22 +100,6 @@ class Box:
     def block_devices(self) -> dict[str, str]:
         """Scratch devices that are block devices, not ranges of memory: name to stable name."""
         return {entry.name: entry.device for entry in self.scratch if entry.device.startswith("/")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lease:
-    """What a run holds on its box, as the box must know it to give all of it back by itself."""
-
-    run_id: str
-    mount_root: str
-    output_root: str
-    owner: str
-    """The owner as `mount_root`/lock names it: host, process and run."""
-
-    @property
-    def output_dir(self) -> str:
-        """The run's own directory for output."""
-        return f"{self.output_root}/{self.run_id}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -577,24 +560,3 @@ class Trial:
     `block` is one of its own series, from 1."""
     exhausted: bool = False
     """Whether it failed for a reason that may pass, in each of its attempts."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellStop:
-    """Why a cell has no more trials, where the design says until when blocks go on."""
-
-    cell: str
-    reason: StopReason
-    """'could not': it gave no figures, or not enough of them could still come. 'not finished': the run was stopped."""
-    blocks: int
-    """Counted blocks before the cell ended."""
-    n: int
-    """Number of figures that the cell gave."""
-    half_width: float
-    """How far the farther end of the widest interval was off, among those that a report would have printed then. Of
-    means, or of ratios in the intervals for all comparisons together: the factor either way, less one. NaN for n < 2.
-    """
-    metric: str
-    """The metric of that interval, with its label where there is one."""
-    why: str = ""
-    """For 'could not': the reason of its last trial."""

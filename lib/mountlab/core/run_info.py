@@ -9,7 +9,7 @@ from typing import Any
 
 from mountlab.core import chain, plugins
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.model import CellStop
+from mountlab.core.cell_stop import CellStop
 
 
 @dataclass(frozen=True, kw_only=True)

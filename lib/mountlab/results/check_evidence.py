@@ -7,9 +7,9 @@ from pathlib import Path
 
 from mountlab import checks
 from mountlab.analysis.samples import figure_steps
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop
 from mountlab.filesystems.evidence import (
     counted_chain,
     ext4_options,

@@ -12,11 +12,12 @@ from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.stopping import replay_stops
 from mountlab.analysis.time_limits import censored_blocks
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.disk import path_text
 from mountlab.core.errors import StoreError
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.model import Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.results import raw_sums, records
 from mountlab.results.altered import altered_excluded, altered_raw

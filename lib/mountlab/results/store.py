@@ -28,11 +28,12 @@ from mountlab.analysis.trust import withhold_verdicts
 from mountlab.analysis.why_frames import Why
 from mountlab.checks import Moved
 from mountlab.core import plugins
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.disk import make_directory, path_text, replace_file
 from mountlab.core.errors import MountlabWarning, StoreError, in_one_line
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.model import Sweep, Trial
 from mountlab.core.run_info import RunInfo
 from mountlab.core.shown import Several, Shown
 from mountlab.filesystems.counters import Around

@@ -20,9 +20,10 @@ from mountlab.analysis import stopping
 from mountlab.analysis.measurements import measurement_frame
 from mountlab.core import chain, disk, plugins, run_ids
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning
 from mountlab.core.frames import pd
-from mountlab.core.model import Box, CellStop, Sweep, Trial
+from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.places import INSTALLED, SHIPPED
 from mountlab.core.run_info import RunInfo
 from mountlab.core.safe_yaml import as_yaml

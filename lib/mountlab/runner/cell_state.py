@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mountlab.analysis.stopping import RunSoFar, stop_rule
-from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.cell_stop import CellStop
+from mountlab.core.model import Sweep, Trial
 from mountlab.outcome.consequences import set_aside_reasons
 from mountlab.runner.contracts import Recorder
 from mountlab.sweep.plan import PlannedBlock, PlannedTrial

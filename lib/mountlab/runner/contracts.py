@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.model import Sweep, Trial
 from mountlab.outcome.archive import Files
 from mountlab.outcome.judging import Outcome
 from mountlab.sweep.plan import PlannedTrial

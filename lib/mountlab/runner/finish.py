@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import KeepError, MountlabError, MountlabWarning, in_one_line
-from mountlab.core.model import CellStop, Sweep
+from mountlab.core.model import Sweep
 from mountlab.report import execute
 from mountlab.results import journal, tables
 from mountlab.results.writer import RunWriter

@@ -17,11 +17,12 @@ from mountlab.box.connection import BoxConnection
 from mountlab.box.scratch_links import check_links
 from mountlab.box.survey import survey
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.disk import path_text
 from mountlab.core.errors import ParameterError, PlanError, StoreError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.frames import pd
-from mountlab.core.model import Box, Cell, CellStop, Filesystem, Sweep, Trial, Workload
+from mountlab.core.model import Box, Cell, Filesystem, Sweep, Trial, Workload
 from mountlab.core.safe_yaml import Raw
 from mountlab.core.signals import all_handled
 from mountlab.core.text import visible

@@ -20,9 +20,10 @@ from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.measurements import measurement_frame, without_partial
 from mountlab.analysis.time_limits import censored_blocks
 from mountlab.core import disk
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import MountlabError
 from mountlab.core.extras import installed
-from mountlab.core.model import CellStop, Trial
+from mountlab.core.model import Trial
 from mountlab.report import html
 from mountlab.results import store
 from mountlab.results.writer import RunWriter

@@ -8,9 +8,10 @@ from typing import Any
 
 from mountlab.analysis.answer_metrics import answer_metrics
 from mountlab.core import numbers
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Caveat
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.model import Sweep, Trial
 from mountlab.core.names import cell_id, metric_heading
 from mountlab.core.units import scale_for
 from mountlab.report import html

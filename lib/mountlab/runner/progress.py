@@ -13,8 +13,9 @@ from types import TracebackType
 
 from tqdm import tqdm
 
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import in_one_line
-from mountlab.core.model import CellStop, Sweep, Trial
+from mountlab.core.model import Sweep, Trial
 from mountlab.core.text import drawn_on, one_line, visible
 from mountlab.sweep.plan import Plan, PlannedTrial
 from mountlab.wording.phrases import stop_text

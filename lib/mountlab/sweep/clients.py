@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from mountlab.core import run_ids
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import PlanError
-from mountlab.core.model import ClientEndpoint, Filesystem, Lease, Place, Step, Sweep, Workload
+from mountlab.core.held import Lease
+from mountlab.core.model import ClientEndpoint, Filesystem, Place, Step, Sweep, Workload
 from mountlab.core.seeds import derived
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import ANYTHING, NOT_MOUNTED

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 
-from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Lease, Place, Step, StepRole, Sweep
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Cell, ClientEndpoint, Filesystem, Place, Step, StepRole, Sweep
 from mountlab.core.shell import SharedScript, script_text
 from mountlab.filesystems import is_made
 from mountlab.sweep.beside import AwayNeighbours, PlannedNeighbour

@@ -9,7 +9,8 @@ from functools import cached_property, partial
 from mountlab.checks import stays_in_memory
 from mountlab.checks.asked import cache_state
 from mountlab.core.box_facts import BoxFacts
-from mountlab.core.model import Box, Cell, Filesystem, Lease, Neighbour, Place, Program, Step, StepRole, Sweep, Workload
+from mountlab.core.held import Lease
+from mountlab.core.model import Box, Cell, Filesystem, Neighbour, Place, Program, Step, StepRole, Sweep, Workload
 from mountlab.core.names import DIAGNOSTIC, PROFILED
 from mountlab.core.seeds import derived
 from mountlab.core.state import NEW, State

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mountlab.core.model import Lease, Step
+from mountlab.core.held import Lease
+from mountlab.core.model import Step
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.directory import OPEN
 

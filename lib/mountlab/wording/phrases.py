@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import in_one_line
 from mountlab.core.findings import OptionState
-from mountlab.core.model import CellStop
 from mountlab.core.numbers import MISSING, counted, listed, percent
 
 NOT_IN_SWEEP = "not in the sweep"

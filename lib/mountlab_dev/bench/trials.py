@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 from mountlab.box.embedded import loopback, open_box
 from mountlab.box.ssh import Endpoint, SshBox, connect
-from mountlab.core.model import Box, CellStop, Sweep, Trial
+from mountlab.core.cell_stop import CellStop
+from mountlab.core.model import Box, Sweep, Trial
 from mountlab.core.units import NS_PER_S
 from mountlab.outcome.judging import Outcome
 from mountlab.results import store

@@ -23,9 +23,9 @@ from mountlab.analysis.run_view import RunView
 from mountlab.analysis.watched import observations
 from mountlab.checks.beside import Load, loads
 from mountlab.checks.clients import shares
+from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.frames import pd
-from mountlab.core.model import CellStop
 from mountlab.report.html import Html, Section
 from mountlab.report.sections.shared import Mean, answer_metrics, means_of, ratios_by_cell
 from mountlab.wording import caveats as caveat_words
