@@ -20,7 +20,7 @@ KILL_TIMEOUT_S = 30.0
 class Leftover:
     """Something that Mountlab left on the box."""
 
-    kind: Literal["process", "cgroup", "mount", "loop", "borrowed", "files", "root", "foreign"]
+    kind: Literal["process", "cgroup", "mount", "layer", "loop", "borrowed", "files", "root", "foreign"]
     """`foreign`: in a directory of ours, and not made by us. It is named, and never removed."""
     name: str
     removed: bool
@@ -33,9 +33,9 @@ def remove_leftovers(
 ) -> list[Leftover]:
     """Remove all that Mountlab left on the box, runs in progress included; with `dry_run` only list it.
 
-    Processes first, then mounts (deepest first), loop devices, what was borrowed (settings, zram devices, modules), run
-    directories and our root directories. What could not be removed has `removed` False. `below` are the mount root and
-    the output root where they are known already.
+    Processes first, then mounts (deepest first), layers, loop devices, what was borrowed (settings, zram devices,
+    modules), run directories and our root directories. What could not be removed has `removed` False. `below` are the
+    mount root and the output root where they are known already.
     Only what a run has made is removed (ownership.sh); what else lies in our directories is `foreign`, and stays.
     """
     # Under sudo `id -u` would print root's: the number of the user who logs in is read beforehand.
@@ -77,7 +77,8 @@ def remove_leftovers_argv(
 
 
 def _clean_argv(arguments: Sequence[str], owner: str = "") -> tuple[str, ...]:
-    return ("sh", "-c", script_text("leftovers.sh"), "mountlab-clean", *arguments, script_text("borrow.sh"), owner)
+    others = (script_text("borrow.sh"), owner, script_text("layer.sh"))
+    return ("sh", "-c", script_text("leftovers.sh"), "mountlab-clean", *arguments, *others)
 
 
 def parse_leftovers(printed: str) -> list[Leftover]:
@@ -88,7 +89,7 @@ def parse_leftovers(printed: str) -> list[Leftover]:
 def _leftover(line: str) -> Leftover:
     match line.split("\t"):
         case [
-            ("process" | "cgroup" | "mount" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
+            ("process" | "cgroup" | "mount" | "layer" | "loop" | "borrowed" | "files" | "root" | "foreign") as kind,
             ("0" | "1") as removed,
             name,
             note,

@@ -2,11 +2,11 @@
 # Find, and remove, what Mountlab left on this machine. Can be run again at any time.
 # $1: list, clean, or kill (processes only); $2: number of the user who logs in; $3: a run id, or '' for any;
 # $4, $5: the mount root and the output root; $6: the text of filesystems/borrow.sh, which gives back what runs borrowed;
-# $7: an owner, to clean only roots whose lock he has, or '' for all.
+# $7: an owner, to clean only roots whose lock he has, or '' for all; $8: the text of filesystems/layer.sh, which undoes layers.
 # Touches only what runs have made in a root with our marker in it (ownership.sh), and processes of runs (MOUNTLAB_RUN in their
 # environment). What else lies in a root is named (`foreign`), and stays.
 # Prints one line a find: kind, 1 if it is gone, name, note; between tabs; blanks in names as mountinfo has them.
-mode=$1 user=$2 run=$3 borrow=$6 owner=${7:-}
+mode=$1 user=$2 run=$3 borrow=$6 owner=${7:-} layer=${8:-}
 # shellcheck disable=SC2034 # for ownership.sh
 if [ "$mode" = clean ]; then act=remove; else act=look; fi
 export LC_ALL=C
@@ -127,6 +127,21 @@ detach_below() {
         its_run=${backing#"$1"/} its_run=$1/${its_run%%/*}
         case $backing in "$its_run"/mnt/*) is_run "$its_run" ;; *) false ;; esac || continue
         detach_loop "/dev/${loop##*/}" "$backing" >/dev/null 2>&1
+    done
+}
+
+# Layers that runs in root $1 had made on their devices, the last first.
+clean_layers() {
+    for record in "$1"/*/layers; do
+        { plain_file "$record" && is_run "${record%/*}"; } || continue
+        sed '1!G;h;$!d' "$record" | while read -r uuid kind _; do
+            gone=0 note=
+            if [ "$mode" = clean ]; then
+                note=$(sh -c "$layer" layer.sh back "${record%/*}" "$uuid" 2>&1)
+                grep -q "^$uuid " "$record" 2>/dev/null || gone=1 note=
+            fi
+            say layer "$gone" "$kind $uuid" "$note"
+        done
     done
 }
 
@@ -280,6 +295,7 @@ clean_cgroups
 # A tool can have put a loop device on a file below a mount, which keeps that busy.
 [ -z "$mount_root" ] || detach_below "$mount_root"
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_mounts "$root"; done
+[ -z "$mount_root" ] || clean_layers "$mount_root"
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_loops "$root" run; done
 [ -z "$mount_root" ] || clean_borrowed "$mount_root"
 [ -z "$mount_root" ] || clean_elsewhere "$mount_root"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, Refusal, read_permission, read_refusal
 from mountlab.filesystems.memory import SHM
+from mountlab.filesystems.stack import top_bytes
 from mountlab.programs import TOOLS
 from mountlab.tools.base import Tool
 
@@ -86,11 +88,7 @@ def survey(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> BoxFacts
     for verdict in verdicts:
         name = verdict.use.filesystem
         devices[name] = "; ".join(filter(None, (devices.get(name), verdict.text)))
-    room |= {
-        verdict.use.filesystem: _usable(verdict.use, connection, facts)
-        for verdict in verdicts
-        if not verdict.use.journal
-    }
+    room |= _rooms(sweep, verdicts, connection, facts)
     identities = {verdict.use.name: verdict.identity for verdict in verdicts}
     _stop_at_twins(verdicts)
     facts = facts.with_survey(
@@ -232,10 +230,8 @@ def _uses(sweep: Sweep, connection: BoxConnection, facts: BoxFacts) -> Iterator[
             continue
         backed = fs.over or fs
         raw = FAMILIES[backed.type].mounted_as(backed) == BLOCK_DEVICE
-        if backed.device in devices:
-            yield _Use(fs.name, backed.device, devices[backed.device], raw=raw)
-        if backed.journal_device in devices:
-            yield _Use(fs.name, backed.journal_device, devices[backed.journal_device], journal=True)
+        for name in (name for name in backed.scratch if name in devices):
+            yield _Use(fs.name, name, devices[name], journal=name not in backed.devices, raw=raw)
 
 
 def _verdict(use: _Use, connection: BoxConnection, facts: BoxFacts) -> _Verdict:
@@ -261,6 +257,16 @@ def _stop_at_refusals(verdicts: list[_Verdict], box: Box) -> None:
             next_step=refusal.next_step(box, use.device),
             evidence="\n".join(verdict.text for verdict in verdicts) if len(verdicts) > 1 else "",
         )
+
+
+def _rooms(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection, facts: BoxFacts) -> dict[str, int]:
+    """Return file system to how much may be written to it, of those on scratch devices: the smallest of several counts
+    for each of them."""
+    least: dict[str, int] = {}
+    for use in (verdict.use for verdict in verdicts if not verdict.use.journal):
+        least[use.filesystem] = min(_usable(use, connection, facts), least.get(use.filesystem, sys.maxsize))
+    backed = {fs.name: fs.over or fs for fs in sweep.filesystems}
+    return {name: top_bytes(backed[name], size) for name, size in least.items()}
 
 
 def _usable(use: _Use, connection: BoxConnection, facts: BoxFacts) -> int:

@@ -56,9 +56,11 @@ def loop_images(evidence: Evidence) -> Iterator[Doubt]:
         if fs.image_bytes and fs.name in evidence.backing_types:
             backing = evidence.backing_types[fs.name]
             below = "a file system that the kernel does not show" if backing == "unknown" else backing
+            size = format_bytes(fs.image_bytes)
+            files = f"an image file of {size}" if fs.members == 1 else f"{fs.members} image files of {size} each"
             yield Doubt.of_filesystem(
                 fs.name,
-                f"it lives in an image file of {format_bytes(fs.image_bytes)} on {below}, so figures include that file "
+                f"it lives in {files} on {below}, so figures include that file "
                 "system and the loop driver. To measure the disk alone, give the box a scratch device.",
             )
 
@@ -242,12 +244,17 @@ def made_once(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
 def _backing(fs: Filesystem) -> str:
     if in_memory(fs):
         return "memory"
+    layers = "".join(f", {layer.text}" for layer in fs.stack)
     if fs.image_bytes:
         full = "" if fs.preallocate else ", sparse"
-        return f"an image in {fs.image_dir or 'the mount root'}{full}{'' if fs.direct_io else ', through the cache'}"
+        count = "an image" if fs.members == 1 else f"{fs.members} images"
+        cached = "" if fs.direct_io else ", through the cache"
+        return f"{count} in {fs.image_dir or 'the mount root'}{full}{cached}{layers}"
     if fs.zram_bytes:
-        return f"zram ({fs.zram_algorithm or 'default'})"
-    return f"device {fs.device}" if fs.device else fs.pmbd or "a directory"
+        return f"zram ({fs.zram_algorithm or 'default'}){layers}"
+    if fs.device:
+        return f"{'devices' if fs.more_devices else 'device'} {', '.join(fs.devices)}{layers}"
+    return fs.pmbd or "a directory"
 
 
 def _size(fs: Filesystem) -> int:

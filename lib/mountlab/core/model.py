@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from mountlab.core.conditions import SAME_PLACE, NeighbourPlace
 from mountlab.core.findings import Claim
+from mountlab.core.layer import Layer
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.names import cell_id
 from mountlab.core.promises import Promise
@@ -116,6 +117,8 @@ class Filesystem:
     """nfs: the address under which clients reach the box; None: 127.0.0.1."""
     image_bytes: int | None = None
     """A loop image of this size, made by us."""
+    members: int = 1
+    """How many such images it lies on."""
     image_dir: str | None = None
     """The existing directory in which the image is made; None: the box's mount root."""
     direct_io: bool = True
@@ -124,6 +127,10 @@ class Filesystem:
     """Whether the image has all its blocks from the beginning, or is sparse."""
     device: str | None = None
     """The name of a scratch device in the box file."""
+    more_devices: tuple[str, ...] = ()
+    """The names of further ones, where it lies on several."""
+    stack: tuple[Layer, ...] = ()
+    """The layers between its devices and itself, from the devices upwards."""
     zram_bytes: int | None = None
     """A compressed device in memory of this size."""
     zram_algorithm: str | None = None
@@ -140,6 +147,21 @@ class Filesystem:
     tunables: Mapping[str, str] = field(default_factory=dict)
     """Settings of the kernel for this file system or its device while it is mounted: `inode_readahead_blks` (below
     /sys/fs/<type>/<device>) or `queue/scheduler` (below /sys/block/<device>) to value."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of the scratch devices that it lies on, that of its journal not among them."""
+        return (self.device, *self.more_devices) if self.device else ()
+
+    @property
+    def scratch(self) -> tuple[str, ...]:
+        """The names of all its scratch devices."""
+        return (*self.devices, *((self.journal_device,) if self.journal_device else ()))
+
+    @property
+    def images_bytes(self) -> int:
+        """The size of all its loop images together, that of its journal among them."""
+        return (self.image_bytes or 0) * self.members + (self.journal_image_bytes or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -474,10 +496,18 @@ class Place:
     """The scratch device's stable name, for file systems on one."""
     device_id: str = ""
     """What the scratch device was when the plan was made, as the guard states it; the guard refuses another one."""
+    more_devices: tuple[tuple[str, str], ...] = ()  # the same two of each further scratch device
+    layer_uuids: tuple[str, ...] = ()
+    """What each layer of the stack is marked with, from the devices upwards."""
     journal: str | None = None  # stable name of the external journal's scratch device
     journal_id: str = ""
     peers: tuple[str, ...] = ()  # addresses of the run's clients, as the box sees them
     origin: Origin = NEW
+
+    @property
+    def scratch_devices(self) -> tuple[tuple[str, str], ...]:
+        """Stable name and identity of each scratch device of the file system, that of its journal not among them."""
+        return ((self.device, self.device_id), *self.more_devices) if self.device else ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-ROOMS = ("box", "filesystems", "programs", "sweep", "tools")
+ROOMS = ("box", "filesystems", "filesystems/layers", "programs", "sweep", "tools")
 """Where scripts lie. No two have the same name."""
 _NEEDS = re.compile(r"^# Needs ((?:\w+\.sh ?)+)", re.MULTILINE)
 

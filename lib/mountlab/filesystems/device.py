@@ -12,6 +12,7 @@ from mountlab.core.units import MIB
 from mountlab.filesystems import backing, kept
 from mountlab.filesystems.backing import DEVICE
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
+from mountlab.filesystems.stack import devices_below, top_bytes
 
 _TUNABLE = re.compile(r"(queue/)?[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\Z")
 
@@ -28,6 +29,8 @@ class DeviceFamily(Family):
     mkfs_reserved: frozenset[str] = frozenset()
     """Words inside of arguments that would reach beyond the device: `device=` and the like."""
     make: Program
+    takes_several = False
+    """Whether it lies on several devices by itself, without a layer that makes one of them."""
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -37,7 +40,7 @@ class DeviceFamily(Family):
         return (*self.programs, *backing.programs(fs))
 
     def check(self, fs: Filesystem, *, where: str) -> None:
-        backing.check(fs, smallest=self.smallest_bytes, where=where)
+        backing.check(fs, smallest=self.smallest_bytes, where=where, takes_several=self.takes_several)
         self._check_mkfs(fs, where)
         for name in fs.tunables:
             if not _TUNABLE.match(name):
@@ -95,6 +98,8 @@ class DeviceFamily(Family):
     def refuses_state(self, fs: Filesystem, state: State) -> str | None:
         if fs.image_bytes is None and fs.device is None:
             return "a state is kept as an image of its device: image: SIZE, or device: NAME"
+        if fs.stack or devices_below(fs) > 1:
+            return "a state is an image of one device, and it lies on several, or on layers"
         if backing.has_journal(fs):
             return "its journal lies outside: a state is an image of one device"
         if state.snapshots and not self.takes_snapshots:
@@ -132,8 +137,11 @@ class DeviceFamily(Family):
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         """Of an image: less a tenth and 64 MiB for what the file system keeps. Of a device: only the box can tell."""
-        size = fs.image_bytes or fs.zram_bytes
-        return None if size is None else int(size * 0.9) - min(64 * MIB, size // 8)
+        each = fs.image_bytes or fs.zram_bytes
+        if each is None:
+            return None
+        size = top_bytes(fs, each)
+        return int(size * 0.9) - min(64 * MIB, size // 8)
 
 
 def merged(words: tuple[str, ...], option: str, *ours: str) -> tuple[str, ...]:

@@ -221,10 +221,11 @@ check_not_open() {
     for part in $partitions; do numbers="$numbers $(cat "$system/$part/dev")"; done
     file=
     [ ! -f "$backing" ] || file=$(stat -c %d:%i -- "$backing")
+    read -r this _ </proc/self/stat # of a subshell $$ is its parent
     for _ in 1 2 3 4 5; do
-        who=$(exec 8<&- 9<&-; holders "${file#*:}" | awk -v own=$$ -v numbers="$numbers file" '
+        who=$(exec 8<&- 9<&-; holders "${file#*:}" | awk -v own=$$ -v this="$this" -v numbers="$numbers file" '
             BEGIN { many = split(numbers, each, " "); for (i = 1; i <= many; i++) ours[each[i]] }
-            $1 in ours && $2 != own' | while read -r kind process link; do
+            $1 in ours && $2 != own && $2 != this' | while read -r kind process link; do
             [ "$kind" != file ] || [ "$(stat -L -c %d:%i -- "$link" 2>/dev/null)" = "$file" ] || continue
             [ "$kind" != file ] || device="$backing, the file below $device,"
             echo "$device is held open by process $process ($(cat "/proc/$process/comm" 2>/dev/null))"
@@ -318,7 +319,10 @@ check_single() {
 # Whether the one signature on it is ours. Refuses a mark that this box has no record of, what lies beside ours, and a device
 # that others have changed.
 is_ours() {
-    case $type in ext[234] | xfs | btrfs | jbd | xfs_external_log) ;; *) return 1 ;; esac
+    case $type in
+    ext[234] | xfs | btrfs | jbd | xfs_external_log | linux_raid_member | LVM2_member | crypto_LUKS) ;;
+    *) return 1 ;;
+    esac
     if ! { read_record && listed_uuid "$id"; }; then
         case $id in "$BOUND"* | "$OURS"*) ;; *) return 1 ;; esac
         what="$device ($said) holds $type with a mark of Mountlab (UUID $id)"
@@ -335,7 +339,10 @@ another system or by an earlier version" "$id"
     made_by_mountlab || check_unchanged
 }
 
-listed_uuid() { case " $uuids " in *" ${1:-none} "*) ;; *) return 1 ;; esac; }
+# LVM groups the digits of a UUID in another way.
+listed_uuid() {
+    case " $(printf %s "$uuids" | tr -d -) " in *" $(printf %s "${1:-none}" | tr -d -) "*) ;; *) return 1 ;; esac
+}
 
 # What lies beside ours that wipefs and blkid do not report: a label with a wrong checksum or in a sector where they do not
 # look, a file system that this version of them does not know, one further inside of the area of the mark, a copy of the
@@ -372,7 +379,9 @@ beside() {
         for (place = inside; place < inside + 16; place++) for (i = 1; i <= many[place]; i++)
             if (index(substr(line, 2 * (place - inside) + 1), magic[place, i]) == 1) {
                 what = name[place, i]
-                if (!(what == "xfs" && type == "xfs" && !base) && !(what == "btrfs" && type == "btrfs" && base == 65536))
+                if (!(what == "xfs" && type == "xfs" && !base) && !(what == "btrfs" && type == "btrfs" && base == 65536) \
+                    && !(what == "md" && type == "linux_raid_member") && !(what == "an LVM label" && type == "LVM2_member") \
+                    && !(what ~ /LUKS/ && type == "crypto_LUKS"))
                     report(what, base)
             }
         # ext: a magic number of two bytes, which its state, what it does about errors, and its revision confirm

@@ -66,6 +66,8 @@ def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
     journal = scratch.get(fs.journal_device or "", "JOURNAL")
     if fs.type == "xfs" and (fs.journal_device or fs.journal_image_bytes):
         options = (f"logdev={journal}", *options)
+    if fs.stack:
+        return "TOP-DEVICE", options
     if fs.image_bytes is not None:
         return "IMAGE-FILE", ("loop", *options)
     if fs.zram_bytes is not None:

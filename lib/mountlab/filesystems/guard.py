@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from mountlab.core.model import Box, Place, Step
+from mountlab.core.shell import script_argv
 
 GUARD, CLAIM = "guard.sh", "claim.sh"
 """The names by which the scripts stand in a command. DEVICE, CUT_OFF and EXPECTED follow the guard's, and the command
@@ -51,6 +52,13 @@ def bound_to(identity: str) -> str:
 def mark_argv(device: str, uuid: str = MARK_UUID) -> tuple[str, ...]:
     """Return the command that marks a device as ours: an ext2 of 1 MiB at its beginning, however large it is."""
     return ("mke2fs", "-q", "-F", "-t", "ext2", "-b", "1024", "-E", "nodiscard", "-U", uuid, device, "1024")
+
+
+def guarded(argv: tuple[str, ...], devices: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return a command that runs below the guard of each of these scratch devices, given by stable name and identity:
+    one guard after the other, and the last becomes the command."""
+    words = [word for device, identity in devices for word in (GUARD, device, "", identity)]
+    return (*script_argv(*words[:4]), *words[4:], *argv) if words else argv
 
 
 def formatted(argv: tuple[str, ...]) -> Iterator[str]:
@@ -115,12 +123,13 @@ _ONLY_LOOKS = ("mount", "borrow.sh", "evidence.sh", "ln", "readlink", "settle.sh
 
 def unguarded(steps: Iterable[Step], place: Place) -> Iterator[Step]:
     """Yield the steps that name a scratch device and neither run below the guard nor only mount or read it."""
-    paths = {name: path for name, path in (("{device}", place.device), ("{journal}", place.journal)) if path}
+    steps = tuple(steps)
+    paths = [*(path for path, _ in place.scratch_devices), *filter(None, (place.journal,))]
+    names = {f"{{{step.binds}}}" for step in steps if step.binds and GUARD in step.argv}
     for step in steps:
         for argv in (step.argv, step.undo or ()):
             command = argv[3:] if argv[:2] == ("sh", "-c") else argv
             first = command[1:2] if command[:1] == ("timed.sh",) else command[:1]
-            named = any(name in word for name in paths for word in command)
-            named |= any(path in word for path in paths.values() for word in argv)
+            named = any(name in word for name in (*names, *paths) for word in command)
             if named and not {*first} & {GUARD, *_ONLY_LOOKS}:
                 yield step

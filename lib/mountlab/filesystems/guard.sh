@@ -8,7 +8,8 @@
 # the claim, nor since the last use of ours ended (settle.sh).
 # The disks of the virtual box, which Mountlab makes empty at each start, need no claim.
 # Without COMMAND: only reads the device. Prints the device's real name; on standard error `identity: ...` and what is on it.
-# With COMMAND: looks again, and becomes COMMAND at once: output and exit status are COMMAND's.
+# With COMMAND: looks again, and becomes COMMAND at once: output and exit status are COMMAND's. Where COMMAND is
+# `guard.sh DEVICE...` that guard is asked next, and the first device stays locked until the last command has ended.
 # A refusal: exit status 1; standard error begins with `refused: `, and ends with `permit: claim` where claiming the device
 # may permit it, with `permit: ID` where claiming it with `--erase ID` would (mountlab.filesystems.guard reads this).
 #
@@ -36,25 +37,31 @@ check_permitted() {
 }
 
 [ $# -ge 3 ] || refuse "guard.sh takes DEVICE CUT_OFF EXPECTED [COMMAND...]"
+permit() { # DEVICE CUT_OFF EXPECTED COMMAND...
+    stable=$1 cut_off=$2
+    find_device "$1"
+    find_identity "$1" "$3"
+    shift 3
+    case " $* " in *[=\ ,]"$device"[\ ,]*) ;; *) refuse "$stable is $device, which the command does not name" ;; esac
+    lock
+    check_unused
+    check_permitted
+    record_use "$@"
+    [ -z "$types" ] || put_mark
+    check_not_open
+    check_exclusive # the last word
+    [ "$1" = guard.sh ] || exec "$@"
+    shift
+    (permit "$@") # descriptors of this shell hold the device and its lock
+    exit
+}
+
 check_programs "$1"
+[ $# -eq 3 ] || permit "$@"
 cut_off=$2
 find_device "$1"
 find_identity "$1" "$3"
-if [ $# -eq 3 ]; then
-    check_unused
-    check_permitted
-    printf 'identity: %s\n%s\n' "$identity" "$what" >&2
-    echo "$device"
-    exit 0
-fi
-stable=$1
-shift 3
-case " $* " in *[=\ ,]"$device"[\ ,]*) ;; *) refuse "$stable is $device, which the command does not name" ;; esac
-lock
 check_unused
 check_permitted
-record_use "$@"
-[ -z "$types" ] || put_mark
-check_not_open
-check_exclusive # the last word
-exec "$@"
+printf 'identity: %s\n%s\n' "$identity" "$what" >&2
+echo "$device"

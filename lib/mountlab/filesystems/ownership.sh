@@ -161,9 +161,9 @@ walk_run() {
         .mountlab) plain_file "$within" || foreign "$within" ;;
         img) walk_images "$within" ;;
         mnt) walk_mounts "$within" ;;
-        borrowed | elsewhere)
+        borrowed | elsewhere | layers)
             if ! plain_file "$within"; then foreign "$within"; elif still_needed "$within"; then :; else ours file "$within"; fi ;;
-        borrowed.new | made | made.new | alive | lease | last | job.*)
+        borrowed.new | layers.new | made | made.new | alive | lease | last | job.*)
             if plain_file "$within"; then ours file "$within"; else foreign "$within"; fi ;;
         kept) # what a tool keeps for later trials of the run
             if plain_directory "$within"; then ours tree "$within"; else foreign "$within"; fi ;;
@@ -256,6 +256,9 @@ still_needed() {
     borrowed)
         [ -s "$1" ] || return 1
         [ "$act" = look ] || stuck 'what it borrowed could not all be given back' ;;
+    layers)
+        [ -s "$1" ] || return 1
+        [ "$act" = look ] || stuck 'a layer on its devices could not be undone' ;;
     elsewhere)
         held=''
         while IFS= read -r directory; do

@@ -10,6 +10,7 @@ from mountlab.filesystems.base import BLOCK_DEVICE, directory_step
 from mountlab.filesystems.device import DeviceFamily
 from mountlab.filesystems.ext import Ext4
 from mountlab.filesystems.guard import mark_argv
+from mountlab.filesystems.stack import top_bytes
 from mountlab.fio import metadata as fio_metadata
 
 
@@ -47,8 +48,8 @@ class Raw(DeviceFamily):
         return BLOCK_DEVICE
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
-        size = fs.image_bytes or fs.zram_bytes
-        return None if size is None else size - MARK_BYTES
+        each = fs.image_bytes or fs.zram_bytes
+        return None if each is None else top_bytes(fs, each) - MARK_BYTES
 
     def refuses(self, fs: Filesystem, workload: Workload) -> str | None:
         if workload.tool not in ("fio", "dd"):

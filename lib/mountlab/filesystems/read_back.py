@@ -10,6 +10,7 @@ from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.effect import Files, effects
 from mountlab.filesystems.evidence import file_system_device, loops
 from mountlab.filesystems.overlay import BELOW
+from mountlab.filesystems.stack import layers_in_effect
 from mountlab.filesystems.superblock import proved_by_difference
 
 
@@ -19,7 +20,7 @@ def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> li
     `control`: the files of the same file system made without options, where there is one.
     """
     ours = [option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option]
-    rows = [*effects(fs, files, control, extra=ours), *_direct_io(fs, files)]
+    rows = [*effects(fs, files, control, extra=ours), *_direct_io(fs, files), *layers_in_effect(fs, files)]
     if fs.over is not None and f"evidence{BELOW}.txt" in files:
         rows += options_in_effect(fs.over, _files_below(files), _files_below(control) if control else None)
     return rows

@@ -163,7 +163,7 @@ def neighbour_refusal(fs: Filesystem, other: Filesystem, neighbour: Neighbour, f
 
 def _devices(fs: Filesystem) -> set[str]:
     backed = fs.over or fs
-    return {name for name in (backed.device, backed.journal_device) if name}
+    return {*backed.scratch}
 
 
 def neighbour_texts(sweep: Sweep) -> list[str]:

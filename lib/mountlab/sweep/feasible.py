@@ -19,6 +19,7 @@ from mountlab.filesystems import FAMILIES, kept
 from mountlab.filesystems.backing import GUARD_PROGRAMS, LOSETUP
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
+from mountlab.filesystems.stack import layer_modules
 from mountlab.programs import TOOLS
 from mountlab.sweep import profiled, traced
 from mountlab.sweep.beside import filesystems_beside, neighbours_of, place_of, programs_on
@@ -151,7 +152,7 @@ def _check_room_of_states(sweep: Sweep, facts: BoxFacts) -> None:
             needs.setdefault(where, []).append(kept_bytes(fs, state, fs.image_bytes))
     for where, sizes in needs.items():
         on_it = [fs for fs in sweep.filesystems if (fs.image_dir or str(facts.storage.mount_root)) == where]
-        mounted = max(fs.image_bytes or 0 for fs in on_it)
+        mounted = max((fs.image_bytes or 0) * fs.members for fs in on_it)
         rooms = [facts.surveyed.image_room.get(fs.name) for fs in on_it if fs.image_dir]
         room = rooms[0] if rooms else facts.storage.mount_root_free_bytes
         what = f"{len(sizes)} kept images of states, and the one that is mounted,"
@@ -166,7 +167,7 @@ def _check_room_beside(sweep: Sweep, facts: BoxFacts) -> None:
             if not sweep.has_cell(cell_id(fs.name, workload.label)):
                 continue
             mounted = [other.over or other for other in (fs, *filesystems_beside(sweep, fs, [workload]))]
-            images = [(one.image_bytes or 0) + (one.journal_image_bytes or 0) for one in mounted if not one.image_dir]
+            images = [one.images_bytes for one in mounted if not one.image_dir]
             if len(images) > 1:
                 where = f"workloads.{workload.name}.beside"
                 free, of_what = facts.storage.mount_root_free_bytes, f"free in {facts.storage.mount_root}"
@@ -176,14 +177,14 @@ def _check_room_beside(sweep: Sweep, facts: BoxFacts) -> None:
 def _check_together(sweep: Sweep, facts: BoxFacts) -> None:
     """Raise PlanError where file systems that last for the whole run need too much room, or one device, together."""
     backed = [fs.over or fs for fs in sweep.filesystems]
-    images = sum((fs.image_bytes or 0) + (fs.journal_image_bytes or 0) for fs in backed if not fs.image_dir)
+    images = sum(fs.images_bytes for fs in backed if not fs.image_dir)
     sizes = sum(_memory_of(fs, facts) for fs in backed)
     room = _memory_room(facts)
     where = "design.fresh_filesystem: never"
     free = facts.storage.mount_root_free_bytes
     _check_size("all images together", images, free, where, f"free in {facts.storage.mount_root}")
     _check_size("all sizes together", sizes, room, where, f"{MEMORY_SHARE:.0%} of the available memory")
-    devices = [name for fs in backed for name in (fs.device, fs.journal_device) if name]
+    devices = [name for fs in backed for name in fs.scratch]
     shared = [name for name in devices if devices.count(name) > 1]
     if shared:
         raise PlanError(
@@ -246,7 +247,7 @@ def _how_to_get(missing: list[Program], box: Box, facts: BoxFacts) -> str:
 def _check_filesystem(fs: Filesystem, sweep: Sweep, facts: BoxFacts) -> None:
     where = f"filesystems.{fs.name}"
     backed = fs.over or fs
-    images = (backed.image_bytes or 0) + (backed.journal_image_bytes or 0)
+    images = backed.images_bytes
     room, place = facts.storage.mount_root_free_bytes, facts.storage.mount_root
     if backed.image_dir:
         room, place = facts.surveyed.image_room.get(fs.name), backed.image_dir
@@ -261,7 +262,7 @@ def _memory_of(fs: Filesystem, facts: BoxFacts) -> int:
     """Return the bytes of memory that a file system may fill: in memory itself, on a zram device (data may not
     compress), or on an image in memory."""
     in_memory = fs.image_dir is not None and fs.image_dir in facts.surveyed.memory_directories
-    image = (fs.image_bytes or 0) if in_memory else 0
+    image = (fs.image_bytes or 0) * fs.members if in_memory else 0
     return (fs.size_bytes or 0 if FAMILIES[fs.type].in_memory else 0) + (fs.zram_bytes or 0) + image
 
 
@@ -278,15 +279,24 @@ def _check_kernel(fs: Filesystem, facts: BoxFacts, where: str) -> None:
     features = facts.kernel.features
     if (fs.over or fs).zram_bytes and features is not None and "zram" not in features:
         raise PlanError("the kernel of the box has no zram", where=f"{where}.zram", got=f"Linux {facts.kernel.release}")
+    modules = layer_modules(fs.over or fs) if features is not None else ()
+    for module in (module for module in modules if module not in (features or ())):
+        raise PlanError(
+            f"the kernel of the box has no {module}",
+            where=f"{where}.stack",
+            got=f"Linux {facts.kernel.release}, with {', '.join(features or ())}",
+            allowed="layers whose modules it has",
+            next_step="try it in the virtual box: --box vm",
+        )
 
 
 def _check_scratch(sweep: Sweep, box: Box) -> None:
     devices = {scratch.name: scratch.device for scratch in box.scratch}
     for fs in sweep.filesystems:
         backed = fs.over or fs
-        for key, name in (("device", backed.device), ("journal_device", backed.journal_device)):
-            if name is not None:
-                _check_device(backed, f"filesystems.{fs.name}.{key}", name, devices, box)
+        for name in backed.scratch:
+            key = "device" if name in backed.devices else "journal_device"
+            _check_device(backed, f"filesystems.{fs.name}.{key}", name, devices, box)
 
 
 def _check_device(fs: Filesystem, where: str, name: str, devices: Mapping[str, str], box: Box) -> None:

@@ -11,6 +11,7 @@ from mountlab.core.model import Filesystem
 from mountlab.core.options import unknown_key
 from mountlab.core.units import SizeText, parse_bytes
 from mountlab.filesystems import FAMILIES
+from mountlab.sweep.layer_entry import read_stack
 from mountlab.sweep.validated import File, check_text
 
 BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
@@ -35,7 +36,7 @@ _PATTERNS = {
     "pmbd": (r"[A-Za-z0-9;]{1,100}", "a mode of the pmbd module, such as pmbd16;hmo8;hms16;pmapY;ntsY;wbY;"),
 }
 _SIZES = {"size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes"}
-_AS_THEY_ARE = ("path", "server", "image_dir", "device", "zram_algorithm", "pmbd", "journal_device")
+_AS_THEY_ARE = ("path", "server", "image_dir", "zram_algorithm", "pmbd", "journal_device")
 
 
 class FilesystemFile(File):
@@ -53,6 +54,9 @@ class FilesystemFile(File):
     127.0.0.1, for the box alone."""
     image: SizeText | None = None
     """It lies on a loop image of this size, which Mountlab makes and removes."""
+    members: int | None = None
+    """On so many images of that size: of a file system that takes several devices, or with a `stack` that makes one of
+    them."""
     image_dir: str | None = None
     """An existing directory in which the image is made. Without it the mount root: it says which disk is measured."""
     direct_io: bool | None = None
@@ -60,8 +64,11 @@ class FilesystemFile(File):
     given."""
     preallocate: bool | None = None
     """Whether the image has all its blocks beforehand, or is sparse. `true` where it is not given."""
-    device: str | None = None
-    """It lies on this scratch device of the box file, which `box claim` has given to Mountlab."""
+    device: str | list[str] | None = None
+    """It lies on this scratch device of the box file, which `box claim` has given to Mountlab, or on a list of them."""
+    stack: list[dict[str, Any]] | None = None
+    """Layers between its devices and itself, from the devices upwards: `[{layer: md, level: raid1}, {layer: luks}]`.
+    `md` and `lvm` make one device of several ([how-to](../how-to/layers.md))."""
     zram: SizeText | None = None
     """It lies on a compressed device in memory of this size."""
     zram_algorithm: str | None = None
@@ -126,6 +133,7 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Itera
     for key in entry.model_fields_set - keys:
         raise unknown_key(key, sorted(keys), where=f"{where}.{key}", what=f"key for {entry.type}")
     _check_text(entry, where)
+    devices = [entry.device] if isinstance(entry.device, str) else entry.device or []
     values: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
     texts = {key: text for key in _SIZES if (text := getattr(entry, key)) is not None}
     sizes: dict[str, Any] = {_SIZES[key]: parse_bytes(text, where=f"{where}.{key}") for key, text in texts.items()}
@@ -134,6 +142,10 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Itera
         type=entry.type,
         **values,
         **sizes,
+        members=1 if entry.members is None else entry.members,
+        device=devices[0] if devices else None,
+        more_devices=tuple(devices[1:]),
+        stack=read_stack(entry.stack or [], f"{where}.stack"),
         direct_io=entry.direct_io is not False,
         preallocate=entry.preallocate is not False,
         over=read_filesystem(name, entry.over, f"{where}.over") if entry.over else None,
@@ -184,8 +196,9 @@ def _check_text(entry: FilesystemFile, where: str) -> None:
             check_text(path, _MEASURED, what, f"{where}.{key}", paths)
             if _OF_THE_KERNEL.match(path):
                 raise _no_place(what, path, f"{where}.{key}", "a directory with files; below /dev only /dev/shm")
-    for key in ("device", "journal_device"):
-        if (device := getattr(entry, key)) and device.startswith("/"):
+    devices = [entry.device] if isinstance(entry.device, str) else entry.device or []
+    for key, device in (*(("device", device) for device in devices), ("journal_device", entry.journal_device)):
+        if device and device.startswith("/"):
             what = "a sweep knows a scratch device by its name in the box file"
             raise _no_place(what, device, f"{where}.{key}", f"a name below `scratch` there, such as {key}: disk")
     for key, (pattern, allowed) in _PATTERNS.items():

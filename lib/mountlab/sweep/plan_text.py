@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -102,13 +103,16 @@ def _new_device(fs: Filesystem) -> str:
     """Return the devices that are made for a file system, and go away with it."""
     parts = []
     if fs.image_bytes:
-        parts.append(f"a loop device on a new image of {format_bytes(fs.image_bytes)}")
+        size = format_bytes(fs.image_bytes)
+        several = f"{fs.members} loop devices on new images of {size} each"
+        parts.append(several if fs.members > 1 else f"a loop device on a new image of {size}")
     if fs.zram_bytes:
         parts.append(f"a new zram device of {format_bytes(fs.zram_bytes)}")
     if fs.pmbd:
         parts.append("the device of the pmbd module")
     if fs.journal_image_bytes:
         parts.append(f"its journal on a new image of {format_bytes(fs.journal_image_bytes)}")
+    parts += [layer.text for layer in fs.stack]
     return ", ".join(parts)
 
 
@@ -187,7 +191,7 @@ def _missing(name: str, box: Box | None, devices: Iterable[str]) -> str:
 def _sweep_lines(sweep: Sweep, files: Mapping[str, Box]) -> Iterator[str]:
     design, cells = sweep.design, len(sweep.cells)
     backed = [fs.over or fs for fs in sweep.filesystems]
-    devices = dict.fromkeys(name for fs in backed for name in (fs.device, fs.journal_device) if name)
+    devices = dict.fromkeys(name for fs in backed for name in fs.scratch)
     until, boxes = design.until, sweep.boxes or (sweep.box,)
     atmost = "at most " if sweep.decides else ""
     blocks = f"{until.min} to {until.max}" if until else f"{atmost}{design.repeats}"
@@ -348,11 +352,13 @@ def _short(argv: tuple[str, ...]) -> str:
     """Return a command line without the mark of the run; of a script its name and arguments only, and of one that runs
     a command (the guard, the clock) that command."""
     argv = argv[2:] if argv[0] == "env" else argv
+    if argv[0] == "guard.sh":  # of a further device
+        return _short(argv[4:])
     for name, skip in (("guard.sh", 4), ("timed.sh", 1)):
         if argv[:2] == ("sh", "-c") and argv[3] == name and len(argv) > 3 + skip:
             return _short(argv[3 + skip :])
     text = shlex.join(argv[3:]) if argv[:2] == ("sh", "-c") else shlex.join(argv)
-    return text.replace("'{device}'", "DEVICE").replace("{device}", "DEVICE").replace("{journal}", "JOURNAL")
+    return re.sub(r"'?\{(device|journal|member\d+|layer\d+)\}'?", lambda found: found[1].upper(), text)
 
 
 def fresh_cost(more_s: float, expected_s: float) -> str:

@@ -171,6 +171,7 @@ class Planner:
         scratch = {device.name: device.device for device in self.box.scratch}
         identities = self.facts.surveyed.device_ids
         device_id, journal_id = (identities.get(name or "", "") for name in (backed.device, backed.journal_device))
+        numbers = range(1, len(backed.stack) + 1)
         beside = f"{backed.image_dir}/mountlab-{self.run_id}-{fs.name}" if backed.image_dir else f"{self.run_dir}/img"
         return Place(
             run_id=self.run_id,
@@ -181,6 +182,8 @@ class Planner:
             journal_uuid=uuid_for(journal_id, self.run_id, mount_id, "journal"),
             device=scratch.get(backed.device or ""),
             device_id=device_id,
+            more_devices=tuple((scratch.get(name, ""), identities.get(name, "")) for name in backed.more_devices),
+            layer_uuids=tuple(uuid_for("", self.run_id, mount_id, f"layer{number}") for number in numbers),
             journal=scratch.get(backed.journal_device or ""),
             journal_id=journal_id,
             peers=tuple(self.facts.surveyed.peers.get(fs.name, ())),

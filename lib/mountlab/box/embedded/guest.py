@@ -33,6 +33,7 @@ from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program, everywhere
 from mountlab.core.units import GIB
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.layers import LAYERS
 from mountlab.programs import TOOLS
 
 Say = Callable[[str], None]
@@ -44,7 +45,7 @@ FALLBACK_SUITE = "bookworm"
 KERNEL = "linux-image-cloud-amd64"
 BASE_PACKAGES = (
     KERNEL, "busybox-static", "openssh-server", "kmod", "ndctl", "e2fsprogs", "xfsprogs", "btrfs-progs", "util-linux",
-    "mount", "fdisk", "coreutils", "diffutils", "tar", "mawk", "findutils", "mdadm", "lvm2",
+    "mount", "fdisk", "coreutils", "diffutils", "tar", "mawk", "findutils",
 )  # fmt: skip
 RECIPE = ("guest_customize.sh", "guest_init.sh", "guest_start.sh", "guest_sshd.conf")
 ALONE = ("unshare", "--mount", "--propagation", "slave", "--pid", "--mount-proc", "--fork", "--kill-child")
@@ -91,9 +92,10 @@ class Guest:
 
 
 def packages() -> tuple[str, ...]:
-    """Debian packages of the guest: the base, and what tracing and each tool and file system of our own want."""
+    """Debian packages of the guest: the base, and what tracing and each tool, file system and layer of our own want."""
     programs = [program for tool in TOOLS.own.values() for program in tool.programs]
     programs += [program for family in FAMILIES.own.values() for program in family.programs]
+    programs += [program for layer in LAYERS.values() for program in layer.programs]
     programs += (*TRACING_PROGRAMS, *PROFILING_PROGRAMS)
     return tuple(sorted({*BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
 

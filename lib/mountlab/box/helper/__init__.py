@@ -240,8 +240,8 @@ def _argv_for_both_roots(argv: tuple[str, ...], box: Box, timeout_s: float) -> t
             return _open_both(theirs, ours, closing) if verb == "open" else _both(ours, theirs)
         case ("sh", "-c", _, "mountlab-clean", "kill", _, name, *_):
             return _sequence(words, helper.argv(name, "kill"))
-        case ("sh", "-c", text, "mountlab-clean", mode, uid, name, _, output_root, borrow, owner):
-            mine = ("sh", "-c", text, "mountlab-clean", mode, uid, name, output_root, "", borrow, owner)
+        case ("sh", "-c", text, "mountlab-clean", mode, uid, name, _, output_root, borrow, owner, layer):
+            mine = ("sh", "-c", text, "mountlab-clean", mode, uid, name, output_root, "", borrow, owner, layer)
             return _sequence(mine, helper.argv(_WITHOUT_RUN, "clean", mode, *filter(None, [owner])))
         case ("sh", "-c", text, "make-dir", directory, run_dir) if not directory.startswith(f"{run_dir}/"):
             # somewhere on the box: as the user, who keeps the record of it with his own files
@@ -343,6 +343,8 @@ def not_permitted(fs: Filesystem) -> str:
         "nfs: a server for others is root's alone to start": below.type == "nfs",
         "pmfs: it writes to physical memory": below.type == "pmfs",
         "pmbd: loading kernel modules needs root": below.pmbd is not None,
+        "stack: layers on devices need root": bool(below.stack),
+        "device: a list of scratch devices needs root": len(below.devices) > 1,
         "image_dir: images lie below the mount root of the helper only": below.image_dir is not None,
         "bind: a directory of others could be reached by another name": below.type == "bind" and below.path is not None,
         "overlay: its layers have to lie where only root may write": fs.over is not None

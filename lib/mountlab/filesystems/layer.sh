@@ -1,0 +1,116 @@
+# Needs md.sh luks.sh lvm.sh
+# A layer between a file system and its devices, made for the time of a mount.
+# Written down in RUN_DIR/layers before anything is made, one a line: `UUID KIND MARKED DEVICE...`; from there leftovers.sh
+# undoes what a crash has left, the last first. What is not marked with this UUID is somebody else's, and never touched.
+#   layer.sh make RUN_DIR KIND UUID MARKED WORD... -- DEVICE...   make it
+#   layer.sh find RUN_DIR UUID                                    print the device that it offers
+#   layer.sh back RUN_DIR UUID                                    undo it; fine where there is nothing left of it
+#   layer.sh show RUN_DIR UUID                                    print what the kernel and its tool say of it, in sections
+# MARKED: `marked` where the devices are scratch devices: each carries a mark of Mountlab before and after. Else `images`.
+# Each KIND has make_KIND, find_KIND (prints the device that it offers), show_KIND and undo_KIND, which use:
+#   uuid, name   of the layer; hex: the UUID in 32 digits
+#   devices      those below, between blanks
+refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
+
+known_as() { # UUID
+    uuid=$1 hex=$(printf %s "$1" | tr -d -)
+    name=mountlab-$(printf %s "$hex" | cut -c 17-32)
+}
+
+section() { printf '==> %s <==\n' "$1"; }
+
+# The UUID in 32 digits that the device $1 carries. LVM groups the digits in another way.
+carried() { blkid -p -o value -s UUID -- "$1" 2>/dev/null | tr -d -; }
+
+# No udev is waited for that does not run, and no file of the box's configuration tells what may be touched.
+lvm_with() { # COMMAND... on the devices of the layer alone
+    filter=
+    for device in $devices; do filter="$filter\"a|^$device\$|\", "; done
+    command=$1
+    shift
+    DM_DISABLE_UDEV=$no_udev lvm "$command" --config "devices { filter = [ $filter\"r|.*|\" ] global_filter = [ $filter\"r|.*|\" ]
+        use_devicesfile = 0 } backup { backup = 0 archive = 0 } global { thin_check_executable = \"\" thin_repair_executable = \"\" }" "$@"
+}
+
+# The beginning of a member's super block that mke2fs has left: md begins behind it.
+drop_ext2() { dd if=/dev/zero of="$1" bs=512 seek=2 count=2 conv=notrunc 2>/dev/null; }
+
+# As a guard would leave it: its records list the UUID of the layer.
+mark_again() { # DEVICE
+    case " $hex $volumes " in *" $(carried "$1") "*) ;; *) return 0 ;; esac
+    wipefs -a -q -- "$1" && mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$uuid" "$1" 1024 </dev/null >&2
+}
+
+make() { # RUN_DIR KIND UUID MARKED WORD... -- DEVICE...
+    record=$1/layers kind=$2 marked=$4
+    known_as "$3"
+    shift 4
+    words=
+    while [ "$1" != -- ]; do
+        words="$words $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2034 # for md.sh
+    members="$*" devices=
+    for word; do case $word in --*) ;; *) devices="$devices $word" ;; esac; done
+    case $words in *--write-journal=*)
+        journal=${words#*--write-journal=}
+        devices="$devices ${journal%% *}" ;;
+    esac
+    find_volumes
+    [ -z "$("find_$kind")" ] || refuse "$name is there already, and was not made just now"
+    for device in $devices; do
+        [ ! -d "/sys/class/block/${device##*/}/holders" ] || [ -z "$(ls "/sys/class/block/${device##*/}/holders")" ] \
+            || refuse "$device is held by $(ls "/sys/class/block/${device##*/}/holders")"
+    done
+    printf '%s %s %s%s%s\n' "$uuid" "$kind" "$marked" "$devices" "${volumes:+ $volumes}" >>"$record" || exit 1
+    made=
+    trap '[ -n "$made" ] || undo' EXIT
+    trap 'exit 1' HUP INT TERM
+    "make_$kind" || exit 1
+    "find_$kind" >/dev/null || refuse "the $kind that was made cannot be found"
+    made=yes
+}
+
+# Of lvm each device has a UUID of its own: the words begin with them.
+find_volumes() {
+    volumes=
+    for word in $words; do
+        case $word in volumes=*) volumes=$(printf %s "${word#volumes=}" | tr ',' ' ' | tr -d -) ;; *) ;; esac
+    done
+}
+
+# Reads what was written down of a layer; fails where nothing was.
+recall() { # RUN_DIR UUID
+    record=$1/layers
+    known_as "$2"
+    line=$(grep "^$uuid " "$record" 2>/dev/null | tail -n 1)
+    [ -n "$line" ] || return 1
+    # shellcheck disable=SC2086
+    set -- $line
+    kind=$2 marked=$3 devices='' volumes=''
+    shift 3
+    for word; do case $word in /*) devices="$devices $word" ;; *) volumes="$volumes $word" ;; esac; done
+}
+
+undo() {
+    "undo_$kind" || return
+    [ -z "$("find_$kind")" ] || return 1
+    if [ "$marked" = marked ]; then for device in $devices; do mark_again "$device" || return; done; fi
+    grep -v "^$uuid " "$record" >"$record.new"
+    mv "$record.new" "$record"
+    [ -s "$record" ] || rm -f "$record"
+}
+
+no_udev=1
+[ ! -e /run/udev/control ] || no_udev=
+export LC_ALL=C
+verb=$1
+shift
+case $verb in
+make) make "$@" ;;
+back) ! recall "$@" || undo ;;
+find) recall "$@" && "find_$kind" ;;
+show) recall "$@" && "show_$kind" ;;
+esac

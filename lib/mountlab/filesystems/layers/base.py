@@ -1,0 +1,103 @@
+"""What every layer between a file system and its devices tells Mountlab about itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mountlab.core.errors import ParameterError
+from mountlab.core.layer import Layer
+from mountlab.core.model import Program
+from mountlab.core.options import Option
+from mountlab.core.units import KIB
+from mountlab.filesystems.superblock import NOTHING, Judgement
+
+Report = Mapping[str, str]
+"""Heading to text, as layer.sh shows a layer."""
+
+
+@dataclass(frozen=True)
+class Blank:
+    """How the devices below a layer are when it is made."""
+
+    zeros: bool
+    """Whether all that can be read from them is zeros: copies and parity are right without a first synchronisation."""
+
+
+class LayerKind(ABC):
+    """A kind of layer. Pure: it names commands, and runs nothing. Its script beside this file has `make_KIND`,
+    `show_KIND` and `undo_KIND` (layer.sh)."""
+
+    kind: str
+    required = ""
+    """The option that a sweep has to give; '' for none."""
+    options: ClassVar[Mapping[str, Option]]
+    """What a sweep may say of it."""
+    programs: tuple[Program, ...]
+
+    @abstractmethod
+    def modules(self, layer: Layer) -> tuple[str, ...]:
+        """Return the modules of the kernel that it needs."""
+
+    @abstractmethod
+    def check(self, layer: Layer, below: int, *, where: str) -> None:
+        """Raise ParameterError where its options do not make sense together, or on `below` devices."""
+
+    @abstractmethod
+    def words(self, layer: Layer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
+        """Return the words by which its script makes it, the devices last, after `--`."""
+
+    @abstractmethod
+    def holds(self, layer: Layer, size: int, below: int) -> int:
+        """Return how many bytes it offers on `below` devices of `size` bytes each, at least."""
+
+    @abstractmethod
+    def judge(self, layer: Layer, report: Report) -> Iterator[tuple[str, Judgement]]:
+        """Yield each option as the sweep gives it, and what the kernel says of it."""
+
+
+def need_devices(layer: Layer, below: int, least: int, *, where: str, most: int | None = None) -> None:
+    """Raise ParameterError for a layer that cannot lie on so many devices."""
+    if below < least or (most is not None and below > most):
+        allowed = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+        raise ParameterError(
+            f"{layer.text} cannot lie on so many devices",
+            where=where,
+            got=f"{below} device{'s' if below > 1 else ''} below it",
+            allowed=allowed,
+            next_step="say members: N beside `image`, or a list of scratch devices as `device`; "
+            "md and lvm make one device of several",
+        )
+
+
+def only_for(layer: Layer, key: str, names: str, chosen: str, allowed: tuple[str, ...], *, where: str) -> None:
+    """Raise ParameterError for an option that goes with some values of another one only."""
+    if key in layer.options and chosen not in allowed:
+        raise ParameterError(
+            f"{key} has no meaning here",
+            where=f"{where}.{key}",
+            got=f"{key}: {layer.labels[key]} with {names}: {chosen}",
+            allowed=f"{names}: {', '.join(allowed)}",
+            next_step=f"take {key} out",
+        )
+
+
+def power_of_two(layer: Layer, key: str, least: int, most: int, *, where: str) -> None:
+    """Raise ParameterError for a size that is no power of two, or out of its range, both in bytes."""
+    size = layer.options.get(key)
+    if size is not None and (not least <= int(size) <= most or int(size) & (int(size) - 1)):
+        raise ParameterError(
+            f"not a value for {key}",
+            where=f"{where}.{key}",
+            got=layer.labels[key],
+            allowed=f"a power of two from {least // KIB} KiB to {most // KIB} KiB"
+            if least >= KIB
+            else f"a power of two from {least} to {most} bytes",
+        )
+
+
+def judged(wanted: object, shown: str, source: str) -> Judgement:
+    """Return whether the kernel shows what was asked for, in the same words."""
+    return ("in effect" if str(wanted) == shown else "changed", f"{source} says {shown}") if shown else NOTHING

@@ -1,0 +1,75 @@
+# Logical volumes, for layer.sh. A volume group is ours where its physical volumes carry the UUIDs that were written down: the
+# commands see these devices alone. The kernel knows a volume by `LVM-` and UUIDs that LVM draws itself.
+find_lvm() {
+    volume=/dev/$name/data
+    [ ! -e "/dev/mapper/$(printf %s "$name" | sed 's/-/--/g')-data" ] || volume=/dev/mapper/$(printf %s "$name" | sed 's/-/--/g')-data
+    [ ! -b "$volume" ] || readlink -f "$volume"
+    [ -b "$volume" ]
+}
+
+make_lvm() {
+    set -- $volumes
+    for device in $devices; do
+        # As LVM groups the digits: 6-4-4-4-4-4-6.
+        grouped=$(printf %s "$1" | sed 's/^\(.\{6\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)\(.\{4\}\)/\1-\2-\3-\4-\5-\6-/')
+        shift
+        lvm_with pvcreate -qq -y -ff --norestorefile --uuid "$grouped" "$device" >&2 || return
+    done
+    # shellcheck disable=SC2086
+    lvm_with vgcreate -qq -y --setautoactivation n "$name" $devices >&2 2>/dev/null || lvm_with vgcreate -qq -y "$name" $devices >&2 || return
+    options=
+    for word in $words; do case $word in volumes=*) ;; *) options="$options $word" ;; esac; done
+    case $options in
+    *--type=thin-pool*)
+        # shellcheck disable=SC2086
+        lvm_with lvcreate -qq -y -Zn --poolmetadataspare n -l '90%FREE' -n pool $options "$name" >&2 || return
+        size=$(lvm_with lvs --noheadings --nosuffix --units b -o lv_size "$name/pool" | tr -d ' ')
+        lvm_with lvcreate -qq -y -Wn --type thin -V "${size}b" --thinpool pool -n data "$name" >&2 ;;
+    *)
+        # shellcheck disable=SC2086
+        lvm_with lvcreate -qq -y -Wn -Zn -l '100%FREE' -n data $options "$name" >&2 || return
+        until_in_sync ;;
+    esac
+}
+
+# The first synchronisation is no part of what is measured.
+until_in_sync() {
+    while percent=$(lvm_with lvs --noheadings -o copy_percent "$name/data" 2>/dev/null | tr -d ' '); do
+        case $percent in '' | 100.00) return 0 ;; esac
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+}
+
+show_lvm() {
+    section lvs
+    lvm_with lvs -a --noheadings --nosuffix --units b --separator '|' \
+        -o lv_name,segtype,stripes,stripe_size,chunk_size,lv_size,copy_percent,raid_sync_action,data_percent,metadata_percent "$name"
+    section table
+    dmsetup table
+    section status
+    dmsetup status
+}
+
+# First by LVM itself; what a kill has left half-made goes by the kernel's own list of what lies on our devices.
+undo_lvm() {
+    lvm_with vgchange -qq -an "$name" >/dev/null 2>&1
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        left=
+        for device in $devices; do
+            case " $volumes " in *" $(carried "$device") "*) remove_above "${device##*/}" || left=yes ;; esac
+        done
+        [ -n "$left" ] || break
+        sleep 0.3 2>/dev/null || sleep 1
+    done
+    rmdir "/dev/$name" 2>/dev/null
+    [ -z "$left" ]
+}
+
+remove_above() { # NAME below /sys/class/block
+    for above in "/sys/class/block/$1/holders"/dm-*; do
+        [ -e "$above" ] || continue
+        { read -r its <"$above/dm/uuid"; } 2>/dev/null || continue
+        case $its in LVM-*) ;; *) return 1 ;; esac
+        remove_above "${above##*/}" && dmsetup remove "$(cat "$above/dm/name")" >&2 || return
+    done
+}

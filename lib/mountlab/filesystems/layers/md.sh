@@ -1,0 +1,47 @@
+# Arrays of md, for layer.sh. mdadm writes a UUID in four groups.
+find_md() {
+    for each in /sys/block/md*; do
+        [ -e "$each/md" ] || continue
+        its=$(mdadm --detail --export "/dev/${each##*/}" 2>/dev/null | sed -n 's/^MD_UUID=//p' | tr -d :)
+        [ "$its" != "$hex" ] || { echo "/dev/${each##*/}" && return; }
+    done
+    return 1
+}
+
+# The first synchronisation is no part of what is measured: it is waited for, at the full speed of the devices.
+make_md() {
+    modprobe md_mod 2>/dev/null
+    # shellcheck disable=SC2086
+    mdadm --create "/dev/md/$name" --name="$name" --homehost=any --uuid="$uuid" --metadata=1.2 --run --quiet $words $members \
+        </dev/null >&2 || return
+    array=$(find_md) || return
+    for device in $devices; do [ "$marked" != marked ] || drop_ext2 "$device"; done
+    attributes=/sys/block/${array##*/}/md
+    { echo 10000000 >"$attributes/sync_speed_min"; } 2>/dev/null
+    while read -r action <"$attributes/sync_action" && [ "$action" != idle ]; do sleep 0.5 2>/dev/null || sleep 1; done 2>/dev/null
+    { echo system >"$attributes/sync_speed_min"; } 2>/dev/null
+    return 0
+}
+
+show_md() {
+    array=$(find_md) || return
+    cd "/sys/block/${array##*/}/md" || return
+    for file in level raid_disks chunk_size layout degraded sync_action array_state consistency_policy metadata_version \
+        component_size bitmap/location dev-*/state dev-*/slot; do
+        value=
+        { [ ! -r "$file" ] || read -r value <"$file"; } 2>/dev/null
+        [ -z "$value" ] || printf '==> /sys/block/%s/md/%s <==\n%s\n' "${array##*/}" "$file" "$value"
+    done
+    section detail
+    mdadm --detail "$array"
+}
+
+undo_md() {
+    array=$(find_md) || return 0
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        mdadm --quiet --stop "$array" >&2 && return
+        find_md >/dev/null || return 0
+        sleep 0.3 2>/dev/null || sleep 1
+    done
+    return 1
+}

@@ -1,0 +1,83 @@
+"""The layers between a file system and its devices: the steps that make them, and what the kernel says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from mountlab.core.findings import OptionEvidence
+from mountlab.core.model import Filesystem, Place, Program, Step
+from mountlab.core.shell import script_argv
+from mountlab.filesystems.base import script_step, timed_step
+from mountlab.filesystems.evidence import parts_by_heading
+from mountlab.filesystems.guard import guarded
+from mountlab.filesystems.layers import LAYERS
+from mountlab.filesystems.layers.base import Blank
+
+LAYER = "layer.sh"
+"""Name of the script that makes and undoes layers, as an argument of the command."""
+LONGEST_S = 24 * 3600.0
+"""How long the first synchronisation of an array may take."""
+
+
+def check_stack(fs: Filesystem, *, where: str) -> None:
+    """Raise ParameterError where a layer cannot lie on what is below it."""
+    below = devices_below(fs)
+    for at, layer in enumerate(fs.stack):
+        LAYERS[layer.kind].check(layer, below, where=f"{where}.stack[{at}]")
+        below = 1
+
+
+def devices_below(fs: Filesystem) -> int:
+    """Return on how many devices a file system, or the lowest of its layers, lies."""
+    return len(fs.devices) or fs.members
+
+
+def top_bytes(fs: Filesystem, each: int) -> int:
+    """Return how many bytes the layers offer a file system on devices of `each` bytes; those of all where there are
+    none."""
+    below = devices_below(fs)
+    for layer in fs.stack:
+        each, below = LAYERS[layer.kind].holds(layer, each, below), 1
+    return each * below
+
+
+def layer_programs(fs: Filesystem) -> tuple[Program, ...]:
+    """Return the programs that make the layers of a file system."""
+    return tuple(program for kind in {layer.kind: None for layer in fs.stack} for program in LAYERS[kind].programs)
+
+
+def layer_modules(fs: Filesystem) -> tuple[str, ...]:
+    """Return the modules of the kernel that the layers of a file system need."""
+    return tuple(dict.fromkeys(module for layer in fs.stack for module in LAYERS[layer.kind].modules(layer)))
+
+
+def layer_steps(fs: Filesystem, place: Place, members: tuple[str, ...]) -> Iterator[Step]:
+    """Yield the steps that make the layers on devices such as '{member1}'; the uppermost binds {device}."""
+    below = members
+    for number, (layer, uuid) in enumerate(zip(fs.stack, place.layer_uuids, strict=True), start=1):
+        on_scratch = number == 1 and fs.device is not None
+        blank = Blank(zeros=number == 1 and fs.image_bytes is not None)
+        words = LAYERS[layer.kind].words(layer, below, uuid, blank)
+        marked = "marked" if on_scratch else "images"
+        argv = script_argv(LAYER, "make", place.run_dir, layer.kind, uuid, marked, *words)
+        devices = place.scratch_devices if on_scratch else ()
+        undo = script_argv(LAYER, "back", place.run_dir, uuid)
+        made = timed_step(argv, why=f"make {layer.text}", keep=f"layer{number}-made.txt", undo=undo)
+        yield replace(made, argv=guarded(made.argv, devices), timeout_s=LONGEST_S)
+        name = "device" if number == len(fs.stack) else f"layer{number}"
+        yield script_step(LAYER, "find", place.run_dir, uuid, why=f"the device that {layer.kind} offers", binds=name)
+        yield script_step(LAYER, "show", place.run_dir, uuid, why=f"read back what {layer.kind} is", keep=_file(number))
+        below = (f"{{{name}}}",)
+
+
+def _file(number: int) -> str:
+    return f"layer{number}.txt"
+
+
+def layers_in_effect(fs: Filesystem, files: Mapping[str, str]) -> Iterator[OptionEvidence]:
+    """Yield each option of each layer, and what the kernel and the tool of the layer say of it."""
+    for number, layer in enumerate(fs.stack, start=1):
+        report = parts_by_heading(files.get(_file(number), ""))
+        for option, (state, says) in LAYERS[layer.kind].judge(layer, report):
+            yield OptionEvidence(filesystem=fs.name, option=option, kind="backing", state=state, kernel_says=says)
