@@ -22,7 +22,7 @@ from mountlab.core.findings import Caveat, OptionEvidence
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Sweep, Trial, Until
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import DeviceBytes, device_chain, device_traffic
+from mountlab.filesystems.evidence import DeviceBytes, device_levels, device_traffic, every_device
 from mountlab.runner.conformance import checks as conformance
 from mountlab.stats.histograms import enough
 from mountlab.wording.caveats import doubts_by_cell
@@ -34,7 +34,7 @@ MIB = 1024**2
 READ = {"tool": "dd", "direction": "read", "bs": "1MiB", "count": 512}
 WRITE = {"tool": "dd", "direction": "write", "bs": "1MiB", "count": 512}
 EXT4 = {"type": "ext4", "image": "1GiB"}
-CHAIN = ["7:0", "254:0"]
+CHAIN = (("7:0",), ("254:0",))
 
 
 def make(**more: Any) -> Sweep:
@@ -63,12 +63,12 @@ def build(
         name: each.copy(deep=False) if isinstance(each, pd.DataFrame) else each for name, each in _MADE[key].items()
     }
     trials = list(made["trials"]["trial_id"])
-    moved = traffic or dict.fromkeys(CHAIN, DeviceBytes(512 * MIB, 512 * MIB))
+    moved = traffic or dict.fromkeys(every_device(CHAIN), DeviceBytes(512 * MIB, 512 * MIB))
     parts: dict[str, Any] = {
         "sweep": the_sweep,
         **made,
         "traffic": dict.fromkeys(trials, moved),
-        "chains": {"m-ext4": CHAIN, "m-tmpfs": []},
+        "levels": {"m-ext4": CHAIN, "m-tmpfs": ()},
         "backing_types": {},
         "options": [],
         "facts": known(rights="root"),
@@ -203,9 +203,9 @@ def test_devices_that_the_kernel_does_not_count_say_nothing() -> None:
 
 @pytest.mark.parametrize(("name", "raised"), [("ext4-cold-read", False), ("ext4-warm-read", True)])
 def test_recorded_counters_of_a_cold_and_a_warm_read_are_told_apart(name: str, raised: bool) -> None:
-    chain = device_chain({"evidence.txt": (DATA / "evidence" / "ext4.txt").read_text()})
+    levels = device_levels({"evidence.txt": (DATA / "evidence" / "ext4.txt").read_text()})
     before, after = ((DATA / "trials" / name / f"{when}.txt").read_text() for when in ("before", "after"))
-    evidence = build(make(), traffic=device_traffic(before, after), chains={"m-ext4": chain})
+    evidence = build(make(), traffic=device_traffic(before, after), levels={"m-ext4": levels})
     assert bool(found("cache-served", evidence)) == raised
 
 
@@ -529,13 +529,13 @@ def test_an_image_on_a_disk_is_noted_as_an_image() -> None:
 
 
 def test_a_file_system_that_is_on_no_image_is_not_called_one() -> None:
-    assert found("loop-image", build(make(filesystems={"d": {"type": "dir"}}), chains={"m-d": CHAIN})) == []
+    assert found("loop-image", build(make(filesystems={"d": {"type": "dir"}}), levels={"m-d": CHAIN})) == []
 
 
 def test_ramfs_is_noted_to_have_no_size_of_its_own() -> None:
     """Trap: ramfs has no size limit at all."""
     the_sweep = make(filesystems={"ramfs": {"type": "ramfs", "size": "1GiB"}})
-    caveat = the_only("size-not-enforced", build(the_sweep, chains={"m-ramfs": []}))
+    caveat = the_only("size-not-enforced", build(the_sweep, levels={"m-ramfs": ()}))
     assert (caveat.severity, caveat.subject) == ("note", "ramfs")
     assert "below 1GiB by its plan" in caveat.message
 

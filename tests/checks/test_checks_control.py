@@ -72,7 +72,7 @@ def test_workloads_that_differ_otherwise_or_leave_the_cache_as_it_is_are_no_pair
 
 def test_a_directory_in_memory_is_judged_as_well() -> None:
     the_sweep = swept(filesystems={"shm": {"type": "dir", "path": "/dev/shm"}})
-    evidence = measured(the_sweep, [1.7, 1.6, 1.75, 1.65, 1.7], name="shm", chains={"m-shm": []})
+    evidence = measured(the_sweep, [1.7, 1.6, 1.75, 1.65, 1.7], name="shm", levels={"m-shm": ()})
     assert find_caveats(evidence).not_checked["control-failed"], "nobody knows what holds it"
     facts = known(rights="root", memory_directories=["/dev/shm"])
     assert (

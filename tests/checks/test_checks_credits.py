@@ -17,7 +17,7 @@ from mountlab.checks.burst import ODD, fall
 from mountlab.core.metrics import METRICS
 from mountlab.core.model import Cell, Measurement, Trial
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.evidence import DeviceBytes, every_device
 from mountlab.fio.series import Series, SeriesPoint
 from repetition import others_long
 from rows import every_row
@@ -62,7 +62,7 @@ def run_of(cells: dict[str, list[list[float]]], workload: dict[str, Any], *, sha
         measurements=frame,
         answer_metrics=answer_metrics(the_sweep, frame),
         series=series,
-        traffic={trial: dict.fromkeys(CHAIN, each) for trial, each in moved.items()},
+        traffic={trial: dict.fromkeys(every_device(CHAIN), each) for trial, each in moved.items()},
     )
 
 

@@ -79,7 +79,7 @@ def evidence(
         measurements=measured,
         estimates=measured,
         traffic={trial.trial_id: counted for trial in trials},
-        chains={"m": list(chain)},
+        levels={"m": tuple((device,) for device in chain)},
         backing_types={},
         unseen={},
         answer_metrics={},

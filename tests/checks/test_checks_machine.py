@@ -188,7 +188,7 @@ def test_what_the_holder_of_an_image_writes_at_its_flushes_is_not_of_others(flus
 
 def test_what_moved_in_the_other_direction_right_on_a_device_is_of_others() -> None:
     wrote = {"254:0": DeviceBytes(512 * MIB, 300 * MIB)}
-    evidence = quiet(chains={"m-ext4": ["254:0"]}, traffic=dict.fromkeys(quiet().around, wrote))
+    evidence = quiet(levels={"m-ext4": (("254:0",),)}, traffic=dict.fromkeys(quiet().around, wrote))
     assert "up to 300 MiB that were not the trial's" in the_only("other-io", evidence).message
 
 
@@ -196,7 +196,8 @@ def test_a_journal_a_log_and_a_loop_in_the_cache_are_not_others() -> None:
     little = quiet(traffic=dict.fromkeys(quiet().around, moved(1.0, disk=1.02)))
     assert found("other-io", little) == []
     wrote = {"254:0": DeviceBytes(512 * MIB, 8 * MIB)}
-    assert found("other-io", quiet(chains={"m-ext4": ["254:0"]}, traffic=dict.fromkeys(quiet().around, wrote))) == []
+    on_disk = quiet(levels={"m-ext4": (("254:0",),)}, traffic=dict.fromkeys(quiet().around, wrote))
+    assert found("other-io", on_disk) == []
     cached = quiet(traffic=dict.fromkeys(quiet().around, moved(0.1, disk=1.0)), buffered_loops=frozenset({"m-ext4"}))
     assert found("other-io", cached) == []
 
@@ -220,7 +221,7 @@ def test_what_the_kernel_says_of_the_device_is_told(line: str) -> None:
 
 def test_a_controller_of_nvme_speaks_for_its_disk() -> None:
     evidence = during(kernel_log=("nvme nvme0: I/O 12 QID 3 timeout, aborting",), names={"259:1": "nvme0n1p2"})
-    assert the_only("kernel-message", replace(evidence, chains={"m-ext4": ["259:1"]}))
+    assert the_only("kernel-message", replace(evidence, levels={"m-ext4": (("259:1",),)}))
 
 
 def test_what_the_kernel_says_of_other_devices_is_not() -> None:
@@ -407,7 +408,7 @@ def fast(**facts: Any) -> Evidence:
 
 
 def test_a_disk_that_rotates_and_is_faster_than_any_is_implausible() -> None:
-    caveat = the_only("implausible", replace(fast(), chains={"m-ext4": CHAIN}))
+    caveat = the_only("implausible", replace(fast(), levels={"m-ext4": CHAIN}))
     assert (caveat.severity, caveat.metrics) == ("warning", "read_")
     assert (
         "the device moved up to 1.07 GB/s, more than 600 MB/s, the ceiling of a rotating disk, which it claims to be"
@@ -463,7 +464,7 @@ def test_reads_that_the_counters_show_to_come_from_a_device_are_not() -> None:
 
 def sides(**changes: Any) -> Evidence:
     filesystems = {"ext4": EXT4, "other": {**EXT4, **changes}}
-    return quiet(make(filesystems=filesystems, baseline="ext4"), chains={"m-ext4": CHAIN, "m-other": CHAIN})
+    return quiet(make(filesystems=filesystems, baseline="ext4"), levels={"m-ext4": CHAIN, "m-other": CHAIN})
 
 
 def test_sides_that_differ_in_more_than_one_thing_are_noted() -> None:
@@ -482,7 +483,7 @@ def test_options_that_the_kernel_added_count() -> None:
 
 
 def test_sides_on_different_disks_are_told() -> None:
-    evidence = replace(sides(options=["noatime"]), chains={"m-ext4": CHAIN, "m-other": ["7:1", "8:0"]})
+    evidence = replace(sides(options=["noatime"]), levels={"m-ext4": CHAIN, "m-other": (("7:1",), ("8:0",))})
     names = {**QUIET.names, "8:0": "sda"}
     named = replace(evidence, around={key: replace(each, names=names) for key, each in evidence.around.items()})
     assert "disk (sda; vda)" in the_only("sides-differ", named).message

@@ -12,7 +12,7 @@ from facts import known
 from mountlab.checks import Evidence, foresee
 from mountlab.core.mountinfo import mount_lines
 from mountlab.filesystems.counters import Extents
-from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.evidence import DeviceBytes, every_device
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from rows import every_row
 
@@ -129,7 +129,7 @@ def program(
         evidence,
         sweep=the_sweep,
         measurements=rows,
-        traffic=dict.fromkeys(evidence.traffic, dict.fromkeys(CHAIN, traffic)),
+        traffic=dict.fromkeys(evidence.traffic, dict.fromkeys(every_device(CHAIN), traffic)),
         around=dict.fromkeys(evidence.around, replace(QUIET, **calls)),
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 from mountlab.core.errors import ParseError
 from mountlab.filesystems.evidence import (
     DeviceBytes,
-    counted_chain,
+    Levels,
+    counted_levels,
     device_bytes,
-    device_chain,
+    device_levels,
     device_number,
     device_traffic,
     ext4_options,
@@ -27,7 +30,9 @@ from mountlab.filesystems.evidence import (
     parts_by_heading,
     read_alone,
     settings,
+    slaves,
     split_options,
+    through_cache_below,
     uncounted_reason,
 )
 from rows import every_row
@@ -131,7 +136,7 @@ def test_in_a_chroot_the_device_is_known_and_the_rest_is_not() -> None:
     evidence = made_up("1 0 0:30 / /proc rw - proc proc rw", st_dev=os.makedev(254, 0), df=f"{DF}- 100 1 99 1% /")
     line = mount_of(evidence)
     assert (line.device, line.fstype, line.options) == ("254:0", "unknown", "")
-    assert device_chain(evidence) == ["254:0"]
+    assert device_levels(evidence) == (("254:0",),)
 
 
 def test_output_of_df_that_cannot_be_read_is_an_error() -> None:
@@ -143,14 +148,14 @@ def test_output_of_df_that_cannot_be_read_is_an_error() -> None:
 
 
 def test_the_chain_of_an_image_is_the_loop_device_and_the_device_of_the_image() -> None:
-    assert device_chain(recorded("ext4")) == ["7:0", "254:0"]
+    assert device_levels(recorded("ext4")) == (("7:0",), ("254:0",))
     loop = loops(recorded("ext4"))["7:0"]
     assert (loop.direct_io, loop.backing_device) == (True, "254:0")
 
 
 @pytest.mark.parametrize("name", ["tmpfs", "ramfs"])
 def test_a_file_system_in_memory_has_no_devices(name: str) -> None:
-    assert device_chain(recorded(name)) == []
+    assert device_levels(recorded(name)) == ()
 
 
 def test_a_loop_device_on_a_file_in_memory_ends_its_chain_there() -> None:
@@ -158,7 +163,7 @@ def test_a_loop_device_on_a_file_in_memory_ends_its_chain_there() -> None:
     evidence = made_up(
         lines, st_dev=os.makedev(7, 1), df=f"{DF}/dev/loop1 9 0 9 0% /m", loop_lines="7:1\t0\t25\t/dev/shm/x.img"
     )
-    assert device_chain(evidence) == ["7:1"]
+    assert device_levels(evidence) == (("7:1",),)
 
 
 def test_a_loop_device_whose_image_was_removed_has_no_known_backing() -> None:
@@ -166,7 +171,7 @@ def test_a_loop_device_whose_image_was_removed_has_no_known_backing() -> None:
     evidence = made_up(
         lines, st_dev=os.makedev(7, 1), df=f"{DF}/dev/loop1 9 0 9 0% /m", loop_lines="7:1\t1\t\t/x.img (deleted)"
     )
-    assert device_chain(evidence) == ["7:1"]
+    assert device_levels(evidence) == (("7:1",),)
     assert loops(evidence)["7:1"].backing_device is None
 
 
@@ -174,7 +179,123 @@ def test_two_loop_devices_on_each_other_do_not_go_round_for_ever() -> None:
     lines = "1 0 7:1 / /m rw - ext4 /dev/loop1 rw"
     loop_lines = f"7:1\t1\t{os.makedev(7, 2)}\t/a\n7:2\t1\t{os.makedev(7, 1)}\t/b"
     evidence = made_up(lines, st_dev=os.makedev(7, 1), df=f"{DF}/dev/loop1 9 0 9 0% /m", loop_lines=loop_lines)
-    assert device_chain(evidence) == ["7:1", "7:2"]
+    assert device_levels(evidence) == (("7:1",), ("7:2",))
+
+
+MD, CRYPT, LINEAR, PART = "9:127\tmd127", "253:0\tdm-0", "253:1\tdm-1", "259:0\tmd127p1"
+LOOPS, DISKS = ("7:0", "7:1"), ("8:0", "8:16", "8:32", "8:48")
+ON_VDA = f"7:0\t1\t{os.makedev(254, 0)}\t/a\n7:1\t1\t{os.makedev(254, 0)}\t/b"
+NAMES = {"7:0": "loop0", "7:1": "loop1", **dict(zip(DISKS, ("sda", "sdb", "sdc", "sdd"), strict=True)), "8:1": "sda1"}
+
+
+def on(upper: str, *lower: str) -> str:
+    """Lines of the section slaves. `upper`: number and name; `lower`: numbers."""
+    known = dict(each.split("\t") for each in (MD, CRYPT, LINEAR, PART)) | NAMES
+    return "".join(f"{upper}\t{number}\t{known[number]}\n" for number in lower)
+
+
+def layered(device: str, *, slaves: str = "", members: str = "", loop_lines: str = "") -> dict[str, str]:
+    major, minor = map(int, device.split(":"))
+    line = f"1 0 {device} / /m rw - ext4 /dev/x rw"
+    made = made_up(line, st_dev=os.makedev(major, minor), df=f"{DF}/dev/x 9 0 9 0% /m", loop_lines=loop_lines)
+    return {"evidence.txt": f"{made['evidence.txt']}\n==> slaves <==\n{slaves}==> members <==\n{members}"}
+
+
+@every_row(
+    ("about", "evidence", "levels"),
+    [
+        ("a disk", layered("8:0"), (("8:0",),)),
+        (
+            "raid1 of two loop devices on one disk",
+            layered("9:127", slaves=on(MD, *LOOPS), loop_lines=ON_VDA),
+            (("9:127",), LOOPS, ("254:0",)),
+        ),
+        (
+            "LUKS on raid6 of four disks",
+            layered("253:0", slaves=on(CRYPT, "9:127") + on(MD, *DISKS)),
+            (("253:0",), ("9:127",), DISKS),
+        ),
+        ("a partition of raid1", layered("259:0", slaves=on(MD, "8:0") + on(PART, "8:0")), (("259:0",), ("8:0",))),
+        ("linear on a partition", layered("253:1", slaves=on(LINEAR, "8:1")), (("253:1",), ("8:1",))),
+        ("others' layers", layered("8:1", slaves=on(MD, *DISKS)), (("8:1",),)),
+        ("btrfs of two disks", layered("0:45", members="8:0\n8:16\n"), (("8:0", "8:16"),)),
+        (
+            "btrfs of two loop devices on one disk",
+            layered("0:45", members="7:0\n7:1\n", loop_lines=ON_VDA),
+            (LOOPS, ("254:0",)),
+        ),
+        (
+            "a loop device on another",
+            layered("7:0", loop_lines=f"7:0\t1\t{os.makedev(7, 1)}\t/a\n7:1\t1\t{os.makedev(8, 1)}\t/b"),
+            (("7:0",), ("7:1",), ("8:1",)),
+        ),
+        (
+            "raid1 of a loop device and a disk: a level has all that is read and written",
+            layered("9:127", slaves=on(MD, "7:0", "8:0"), loop_lines=ON_VDA),
+            (("9:127",), ("7:0", "8:0"), ("254:0", "8:0")),
+        ),
+        (
+            "a device that is reached in two ways is in the lower level",
+            layered("253:0", slaves=on(CRYPT, "253:1", "9:127") + on(LINEAR, "9:127") + on(MD, *DISKS)),
+            (("253:0",), ("253:1",), ("9:127",), DISKS),
+        ),
+        (
+            "devices on each other, which no kernel shows",
+            layered("253:0", slaves=on(CRYPT, "253:1") + on(LINEAR, "253:0")),
+            (("253:0",), ("253:1",)),
+        ),
+    ],
+)
+def test_devices_lie_level_by_level_below_a_file_system(about: str, evidence: dict[str, str], levels: Levels) -> None:
+    assert device_levels(evidence) == levels, about
+
+
+def test_a_layer_on_loop_devices_goes_through_the_cache_where_these_do() -> None:
+    layers = layered("9:127", slaves=on(MD, *LOOPS), loop_lines=ON_VDA)
+    assert not through_cache_below(layers)
+    assert through_cache_below({"evidence.txt": layers["evidence.txt"].replace("7:0\t1\t", "7:0\t0\t")})
+
+
+def sysfs(root: Path) -> None:
+    """raid1 of a partition of a disk and of a disk, with a partition, below device mapper; as the kernel shows them
+    (Documentation/ABI/testing/sysfs-block, md.rst)."""
+    devices = {
+        "sda": "8:0", "sda/sda1": "8:1", "sdb": "8:16",
+        "md127": "9:127", "md127/md127p1": "259:0", "dm-0": "253:0",
+    }  # fmt: skip
+    for path, number in devices.items():
+        directory = root / "devices" / path
+        (directory / "slaves").mkdir(parents=True)
+        (directory / "dev").write_text(f"{number}\n")
+    for disk in ("sda", "sdb", "md127", "dm-0"):
+        queue = root / "devices" / disk / "queue"
+        queue.mkdir()
+        (queue / "read_ahead_kb").write_text("128\n")
+        (root / "block").mkdir(exist_ok=True)
+        (root / "block" / disk).symlink_to(root / "devices" / disk)
+    (root / "devices/sdb/queue/scheduler").write_text("[mq-deadline] none\n")
+    for upper, lower in (("md127", "sda/sda1"), ("md127", "sdb"), ("dm-0", "md127/md127p1")):
+        path = root / "devices" / lower
+        (root / "devices" / upper / "slaves" / path.name).symlink_to(path)
+
+
+def test_the_box_tells_what_lies_on_what(tmp_path: Path) -> None:
+    sysfs(tmp_path / "sys")
+    script = files("mountlab.filesystems").joinpath("evidence.sh").read_text().replace("/sys/", f"{tmp_path}/sys/")
+    text = subprocess.run(["sh", "-c", script, "evidence.sh", tmp_path], capture_output=True, text=True, check=True)
+    evidence = {"evidence.txt": text.stdout}
+    rows = {(row.upper, row.upper_name, row.device, row.name) for row in slaves(evidence)}
+    assert rows == {
+        ("9:127", "md127", "8:1", "sda1"),
+        ("9:127", "md127", "8:16", "sdb"),
+        ("259:0", "md127p1", "8:1", "sda1"),
+        ("259:0", "md127p1", "8:16", "sdb"),
+        ("253:0", "dm-0", "259:0", "md127p1"),
+    }
+    parts = parts_by_heading(text.stdout)
+    queues = ["8:1\tsda1\t128\tnone", "8:16\tsdb\t128\t[mq-deadline] none", "259:0\tmd127p1\t128\tnone"]
+    assert sorted(parts["below"].splitlines()) == sorted(queues)
+    assert parts["members"] == ""
 
 
 # --- counters ---------------------------------------------------------------------------------------------------------
@@ -285,13 +406,13 @@ def test_btrfs_has_a_device_of_its_own_number_and_lies_on_another() -> None:
     evidence = {"evidence.txt": whole("btrfs-control")}
     assert mount_of(evidence).device.startswith("0:")
     assert file_system_device(evidence) == "7:0"
-    assert device_chain(evidence)[0] == "7:0"
+    assert device_levels(evidence)[0] == ("7:0",)
     assert uncounted_reason(evidence) is None
 
 
 @pytest.mark.parametrize("name", ["tmpfs-control", "ramfs-control"])
 def test_a_file_system_in_memory_is_not_one_of_an_unseen(name: str) -> None:
-    assert device_chain({"evidence.txt": whole(name)}) == []
+    assert device_levels({"evidence.txt": whole(name)}) == ()
     assert uncounted_reason({"evidence.txt": whole(name)}) is None
 
 
@@ -304,7 +425,7 @@ def test_a_block_device_without_a_file_system_is_its_own_evidence() -> None:
     text = "==> st_dev <==\n6\n==> device <==\n7:0\n==> mountinfo <==\n\n==> df <==\nx 9 1 8 1% /dev\n==> loops <==\n"
     evidence = {"evidence.txt": f"{text}==> name <==\nloop0\n==> /sys/class/block/loop0/size <==\n2048\n"}
     assert (mount_of(evidence).fstype, mount_of(evidence).device, mount_of(evidence).source) == ("raw", "7:0", "loop0")
-    assert device_chain(evidence) == ["7:0"]
+    assert device_levels(evidence) == (("7:0",),)
     assert mount_options(evidence) == {}
 
 
@@ -326,24 +447,24 @@ def test_the_device_of_an_overlay_is_that_of_its_upper_directory() -> None:
         parts = {"st_dev": "60", "root": "/mr/ov", "mountinfo": mounts, "df": df, "loops": loop}
         return {"evidence.txt": "".join(f"==> {name} <==\n{text.strip()}\n" for name, text in parts.items())}
 
-    assert device_chain(evidence(mountinfo)) == ["7:3", "254:0"]
+    assert device_levels(evidence(mountinfo)) == (("7:3",), ("254:0",))
     in_memory = mountinfo.replace("7:3 / /mr/ov.below rw - ext4 /dev/loop3", "0:59 / /mr/ov.below rw - tmpfs mountlab")
-    assert device_chain(evidence(in_memory)) == []
+    assert device_levels(evidence(in_memory)) == ()
     assert uncounted_reason(evidence(in_memory)) is None
 
 
 @every_row(
-    ("options", "iostats", "chain", "why"),
+    ("options", "iostats", "levels", "why"),
     [
-        ("rw", "1", ["259:0"], None),
-        ("rw", "0", [], "its device counts no bytes (queue/iostats is 0)"),
-        ("rw,dax=always", "0", [], None),
-        ("rw,dax", "1", [], None),
-        ("rw,dax=never", "1", ["259:0"], None),
+        ("rw", "1", (("259:0",),), None),
+        ("rw", "0", (), "its device counts no bytes (queue/iostats is 0)"),
+        ("rw,dax=always", "0", (), None),
+        ("rw,dax", "1", (), None),
+        ("rw,dax=never", "1", (("259:0",),), None),
     ],
 )
 def test_bytes_are_held_against_a_device_that_counts_them_and_not_where_dax_passes_it_by(
-    options: str, iostats: str, chain: list[str], why: str | None
+    options: str, iostats: str, levels: Levels, why: str | None
 ) -> None:
     """A pmem device counts nothing by default: every read would look as if the page cache had answered."""
     queue = f"==> /sys/class/block/pmem0/queue/iostats <==\n{iostats}\n"
@@ -352,4 +473,4 @@ def test_bytes_are_held_against_a_device_that_counts_them_and_not_where_dax_pass
         f"==> mountinfo <==\n30 1 259:0 / /m rw - ext4 /dev/pmem0 {options}\n"
         f"==> df <==\n/dev/pmem0 9 0 9 0% /m\n==> loops <==\n\n{queue}"
     )
-    assert (counted_chain({"evidence.txt": text}), uncounted_reason({"evidence.txt": text})) == (chain, why)
+    assert (counted_levels({"evidence.txt": text}), uncounted_reason({"evidence.txt": text})) == (levels, why)

@@ -86,6 +86,17 @@ def test_the_queues_of_a_loop_device_and_of_what_holds_its_image() -> None:
     assert block_devices(evidence(below=below)) == [loop, BlockDevice("254:1", "vda1", "mq-deadline", 8 * 1024**2)]
 
 
+def test_the_devices_of_layers_have_their_names_and_queues_each_once() -> None:
+    slaves = "9:0\tmd0\t7:1\tloop1\n9:0\tmd0\t7:2\tloop2\n"
+    below = "7:1\tloop1\t64\t[none] bfq\n"
+    files = evidence(below=f"7:1\t1\t{0xFE01}\t/a\n==> slaves <==\n{slaves}==> below <==\n{below}")
+    on_md = {"evidence.txt": files["evidence.txt"].replace("==> device <==\n7:0", "==> device <==\n9:0")}
+    assert [(device.number, device.scheduler) for device in block_devices(on_md)] == [
+        ("9:0", "none"), ("7:1", "none"), ("7:2", None), ("254:1", None),
+    ]  # fmt: skip
+    assert [device.name for device in block_devices(on_md)[1:]] == ["loop1", "loop2", "vda1"]
+
+
 def test_what_an_earlier_version_did_not_read_is_not_known_and_the_device_has_its_name() -> None:
     assert block_devices(evidence(queue=False)) == [BlockDevice("7:0", "loop0"), BlockDevice("254:1", "vda1")]
 

@@ -15,6 +15,7 @@ from facts import known
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.inside import Inside
 from mountlab.analysis.sweep_comparisons import comparisons
+from mountlab.checks.layers import CellWrites, LayerWrites
 from mountlab.core import names, numbers
 from mountlab.core.fact_words import fact_text
 from mountlab.core.findings import Interval, OptionEvidence
@@ -531,6 +532,21 @@ def test_what_was_kept_is_shown_and_what_was_not_is_said() -> None:
         assert part(bare).startswith(html.NOTHING)
     without = bare.measurements[~bare.measurements["metric"].str.contains("latency")]
     assert sections.latencies(replace(bare, measurements=without)).startswith(html.NOTHING)
+
+
+def test_what_each_layer_wrote_stands_below_the_bytes_of_the_device() -> None:
+    assert "What each layer wrote" not in str(sections.device_bytes(RUN))
+    layers = (LayerWrites("md127", 1.01), LayerWrites("4 loop devices", 2.125))
+    writes = CellWrites(RUN.sweep.cells[0], 3, layers)
+    told = str(sections.device_bytes(changed(layer_writes=[writes])))
+    assert "What each layer wrote" in told
+    rows = re.findall(r"<tr.*?</tr>", told.partition("What each layer wrote")[2], re.DOTALL)
+    cells = [[re.sub("<[^>]*>", "", cell).strip() for cell in re.findall(r"<td.*?</td>", row)] for row in rows]
+    assert [row[-2:] for row in cells if row] == [
+        ["application", "1.00"],
+        ["md127", "1.01"],
+        ["4 loop devices", "2.12"],
+    ]
 
 
 @pytest.mark.slow

@@ -127,6 +127,14 @@ def test_others_that_read_from_the_device_do_not_make_up_for_what_memory_answere
     assert "storage delivered 20%" in said({"fetched": 20 * MIB}, device=busy)
 
 
+def test_flushes_of_several_devices_are_said_to_be_a_sum() -> None:
+    of_raid = replace(DEVICE, flushes=20, flushes_of="2 loop devices")
+    assert "2 loop devices were flushed, in sum, 10.0 times a second, by all programs together." in said(
+        {}, device=of_raid
+    )
+    assert "(flushes: of 2 loop devices, in sum)" in str(sections.watched(run_of({}, device=of_raid)))
+
+
 def test_writes_that_stay_in_memory_and_a_device_that_is_never_flushed_are_said() -> None:
     waiting = {"waiting_pages": 36 * MIB // 4096}
     text = said(waiting, device=replace(DEVICE, written=4 * MIB, flushes=0))

@@ -19,7 +19,7 @@ from mountlab.analysis.program import ProgramTrial
 from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.sweep_comparisons import latency_comparisons
 from mountlab.analysis.why_frames import Why
-from mountlab.checks import Moved
+from mountlab.checks import CellWrites, Moved
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure, Verdict
@@ -70,6 +70,7 @@ class SyntheticRun:
     stops: list[CellStop] = field(default_factory=list)
     series: dict[str, list[Series]] = field(default_factory=dict)
     moved: list[Moved] = field(default_factory=list)
+    layer_writes: list[CellWrites] = field(default_factory=list)
     memory: list[Use] = field(default_factory=list)
     records: dict[str, TrialRecord] = field(default_factory=dict)
     setups: list[Setup] = field(default_factory=list)

@@ -18,7 +18,7 @@ from mountlab.analysis.run_view import TrialRecord
 from mountlab.analysis.samples import figure_steps
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.analysis.why_frames import Why
-from mountlab.checks import Evidence, Moved
+from mountlab.checks import CellWrites, Evidence, Moved
 from mountlab.core.box_facts import BoxFacts, RightsFacts
 from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import StoreError
@@ -54,6 +54,7 @@ class ExampleRun:
     exclusions: Exclusions = field(default_factory=Exclusions)
     series: Mapping[str, Sequence[Series]] = field(default_factory=dict)
     moved: Sequence[Moved] = ()
+    layer_writes: Sequence[CellWrites] = ()
     memory: Sequence[Use] = ()
     latency_comparisons: Sequence[Comparison] = ()
     setups: Sequence[Setup] = ()
@@ -125,7 +126,7 @@ class ExampleRun:
             measurements=self.measurements,
             estimates=self.estimates,
             traffic={},
-            chains={},
+            levels={},
             backing_types={},
             unseen={},
             answer_metrics=self.answer_metrics,

@@ -10,7 +10,7 @@ from mountlab.analysis.inside import Inside
 from mountlab.analysis.memory_use import Filled, Use
 from mountlab.analysis.program import ProgramTrial
 from mountlab.analysis.why_frames import Why
-from mountlab.checks import Below, Moved
+from mountlab.checks import Below, CellWrites, Moved
 from mountlab.core.cell_stop import CellStop
 from mountlab.core.errors import ParseError
 from mountlab.core.findings import Caveat, Comparison, Exclusions, OptionEvidence, PublishedFigure
@@ -139,6 +139,8 @@ class RunView(PilotRun, AnsweredRun, Protocol):
     def series(self) -> Mapping[str, Sequence[Series]]: ...
     @property
     def moved(self) -> Sequence[Moved]: ...
+    @property
+    def layer_writes(self) -> Sequence[CellWrites]: ...
     @property
     def memory(self) -> Sequence[Use]: ...
     @property

@@ -40,6 +40,7 @@ from mountlab.checks import (
 from mountlab.checks.asked import asks_direct
 from mountlab.checks.base import CaveatKind, Check, Evidence, fills_memory, stays_in_memory
 from mountlab.checks.device import asks_lazy_init
+from mountlab.checks.layers import CellWrites, layer_writes
 from mountlab.checks.steady import steadiness
 from mountlab.checks.traffic import Below, Moved, moved, moved_below
 from mountlab.core import plugins
@@ -52,6 +53,7 @@ __all__ = [
     "CHECKS",
     "OF_SEVERAL_RUNS",
     "Below",
+    "CellWrites",
     "Check",
     "Evidence",
     "Findings",
@@ -61,6 +63,7 @@ __all__ = [
     "fills_memory",
     "find_caveats",
     "foresee",
+    "layer_writes",
     "moved",
     "moved_below",
     "named",

@@ -212,8 +212,8 @@ def _between(evidence: Evidence, cells: Sequence[Cell]) -> dict[str, str]:
     ids = {cell.id for cell in cells}
     samples = list({sample.cell.id: sample for sample in reversed(evidence.samples) if _is_rate(sample, ids)}.values())
     words: dict[str, str] = {}
-    by_device = sorted(samples, key=lambda sample: _device(evidence, sample.trials[0]))
-    for _, group in groupby(by_device, key=lambda sample: _device(evidence, sample.trials[0])):
+    by_device = sorted(samples, key=lambda sample: _devices(evidence, sample.trials[0]))
+    for _, group in groupby(by_device, key=lambda sample: _devices(evidence, sample.trials[0])):
         samples_here = list(group)
         cuts = [cut for sample in samples_here if (cut := _cut(evidence, sample))]
         at_once = cuts and max(cut.last_high for cut in cuts) < min(cut.first_low for cut in cuts)
@@ -226,9 +226,9 @@ def _is_rate(sample: Sample, cells: set[str]) -> bool:
     return sample.cell.id in cells and sample.cell.workload.metric(sample.metric).unit in ("B/s", "1/s")
 
 
-def _device(evidence: Evidence, trial_id: str) -> Device:
-    """Return the lowest device below a trial."""
-    return evidence.chain_of(trial_id)[-1]
+def _devices(evidence: Evidence, trial_id: str) -> tuple[Device, ...]:
+    """Return the lowest devices below a trial."""
+    return evidence.levels_of(trial_id)[-1]
 
 
 def _cut(evidence: Evidence, sample: Sample) -> _Cut | None:
@@ -251,11 +251,11 @@ def _between_words(evidence: Evidence, cut: _Cut, cells: int, of: int) -> str:
 
 
 def _moved_before(evidence: Evidence, trial_id: str) -> float:
-    """Return the bytes that the tools of all earlier trials moved on the lowest device of a trial."""
-    device, total = _device(evidence, trial_id), 0.0
+    """Return the bytes that the tools of all earlier trials moved on the lowest devices of a trial."""
+    devices, total = _devices(evidence, trial_id), 0.0
     for earlier in evidence.trials["trial_id"]:
         if earlier == trial_id:
             break
-        if evidence.chain_of(earlier)[-1:] == [device]:
+        if evidence.levels_of(earlier)[-1:] == (devices,):
             total += sum(evidence.moved.get((earlier, side), 0.0) for side in SIDES)
     return total

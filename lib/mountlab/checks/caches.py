@@ -76,7 +76,7 @@ def will_not_flush(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
 
 
 def _shares(evidence: Evidence, side: Direction) -> Iterator[tuple[Cell, list[float]]]:
-    """For each cell on a device, what the least busy device of the chain moved per byte of the application."""
+    """For each cell on a device, what the least busy level of devices moved per byte of the application."""
     for cell in evidence.sweep.cells:
         shares = [moved.share for moved in moved_by(evidence, cell, side)]
         if shares:
@@ -288,8 +288,9 @@ def implausible(evidence: Evidence) -> Iterator[Doubt]:
             if speed > IMPLAUSIBLE * limit
         )
         for (side, what), rows in too_fast.items():
-            speed, limit = max(row[1] for row in rows), rows[0][2]
-            moved = f"{of_trials([row[0] for row in rows], trials)} the device moved up to {quantity(speed, 'B/s')}"
+            _, speed, limit = max(rows, key=lambda row: row[1])
+            affected = list(dict.fromkeys(row[0] for row in rows))
+            moved = f"{of_trials(affected, trials)} the device moved up to {quantity(speed, 'B/s')}"
             more = f"more than {quantity(limit, 'B/s')}, {what}"
             virtual = evidence.facts.machine.virtual
             why = _OF_HOST if virtual else _CACHED
@@ -308,14 +309,15 @@ _CACHED = (
 
 
 def _speeds(evidence: Evidence, trial_id: str) -> Iterator[tuple[Direction, float, float, str]]:
-    """Yield how fast the lowest device was in a trial, and its limits: side, B/s, limit in B/s, and what sets it."""
-    chain, seconds = evidence.chain_of(trial_id), evidence.elapsed.get(trial_id)
-    traffic = evidence.traffic.get(trial_id, {})
-    if not chain or chain[-1] not in traffic or not seconds:
+    """Yield how fast each of the lowest devices was in a trial, and its limits: side, B/s, limit in B/s, and what sets
+    it."""
+    seconds, traffic = evidence.elapsed.get(trial_id), evidence.traffic.get(trial_id, {})
+    if not seconds:
         return
     sides = [side for side in SIDES if evidence.moved.get((trial_id, side))] or SIDES
-    for limit, what in _limits(evidence.device_names.get(chain[-1], ""), evidence.facts):
-        yield from ((side, bytes_of(traffic[chain[-1]], side) / seconds, limit, what) for side in sides)
+    for device in (device for level in evidence.levels_of(trial_id)[-1:] for device in level if device in traffic):
+        for limit, what in _limits(evidence.device_names.get(device, ""), evidence.facts):
+            yield from ((side, bytes_of(traffic[device], side) / seconds, limit, what) for side in sides)
 
 
 def _limits(name: str, facts: BoxFacts) -> Iterator[tuple[float, str]]:
@@ -328,7 +330,7 @@ def _limits(name: str, facts: BoxFacts) -> Iterator[tuple[float, str]]:
 
 
 def _no_limit_known(evidence: Evidence) -> str | None:
-    lowest = {chain[-1] for chain in evidence.chains.values() if chain}
+    lowest = {device for levels in evidence.levels.values() for level in levels[-1:] for device in level}
     limited = any(True for device in lowest for _ in _limits(evidence.device_names.get(device, ""), evidence.facts))
     return None if limited else "no limit is known of a device below (RAID and most virtual disks tell none)"
 

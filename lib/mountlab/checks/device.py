@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mountlab.checks.base import SIDES, Check, Doubt, Evidence, from_counters, in_memory, of_trials
+from mountlab.checks.layers import is_of_loops, level_sums
 from mountlab.checks.shape import drifting
-from mountlab.checks.traffic import bytes_of
+from mountlab.checks.traffic import bytes_of, least_bytes
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.box_facts.storage import DriveSensor
 from mountlab.core.groups import by_key
@@ -15,6 +16,7 @@ from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import KIB, MIB, format_bytes
 from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around
+from mountlab.filesystems.evidence import Levels, every_device
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
 """Bytes on the device that are not the trial's: beyond this share of the trial's own, and beyond what a journal, a log
@@ -35,7 +37,8 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
     The lowest device moved more than 16 MiB, and more than a quarter of the trial's bytes, that were not the trial's.
     Below a loop device that is what the loop device did not ask for, but for 16 KiB for each of its flushes: then the
     file system that holds the image writes its own journal. Otherwise it is what moved in the direction in which the
-    tool moved nothing. What neighbours moved on the device is wanted, and does not count.
+    tool moved nothing; with md and device mapper, on the least busy level. What neighbours moved on the device is
+    wanted, and does not count.
     """
     for cell, trials in evidence.trials_with_counters():
         foreign = {trial_id: size for trial_id, _ in trials if (size := _foreign_bytes(evidence, trial_id))}
@@ -49,28 +52,38 @@ def other_io(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
-    """Return what the lowest device moved that was not the trial's; 0 where it is within what a file system does for
-    itself.
+    """Return what the devices moved that was not the trial's; 0 where it is within what a file system does for itself.
 
-    Below a loop image, what the loop device did not ask for. Of a file system right on a device, what moved in the
-    direction in which the tool moved nothing: in the other, the journal and other programs look the same.
+    Below loop devices, what these did not ask for. Without them, what moved in the direction in which the tool moved
+    nothing: in the other, the journal and other programs look the same, and a RAID writes more than it is asked to.
     """
-    chain, traffic = evidence.chain_of(trial_id), evidence.traffic.get(trial_id, {})
-    if not chain or not {chain[0], chain[-1]} <= traffic.keys() or evidence.mounts[trial_id] in evidence.buffered_loops:
+    levels, traffic = evidence.levels_of(trial_id), evidence.traffic.get(trial_id, {})
+    compared = _around_loops(levels)
+    sums = level_sums(traffic, compared or levels)
+    if not sums or (compared and len(sums) < 2) or evidence.mounts[trial_id] in evidence.buffered_loops:
         return 0
     beside, below = evidence.neighbours_on(trial_id, same=True), evidence.neighbours_on(trial_id, same=False)
-    top, lowest = traffic[chain[0]], traffic[chain[-1]]
     moving = [side for side in SIDES if evidence.moved.get((trial_id, side))]
-    if len(chain) > 1:
-        foreign = sum(max(0, bytes_of(lowest, side) - bytes_of(top, side)) for side in SIDES)
-        foreign -= FLUSH_BYTES * top.flushes + sum(load.read_bytes + load.write_bytes for load in below)
-        ours = top.read + top.written
+    if compared:
+        loops, lower = sums
+        foreign = sum(max(0, bytes_of(lower, side) - bytes_of(loops, side)) for side in SIDES)
+        foreign -= FLUSH_BYTES * loops.flushes + sum(load.read_bytes + load.write_bytes for load in below)
+        ours = loops.read + loops.written
     else:
         idle = [side for side in SIDES if side not in moving] if moving else []
-        foreign = sum(bytes_of(lowest, side) for side in idle)
+        foreign = sum(least_bytes(sums, side) for side in idle)
         foreign -= sum(load.moved(side) for load in (*beside, *below) for side in idle)
-        ours = sum(bytes_of(lowest, side) for side in moving)
+        ours = sum(least_bytes(sums, side) for side in moving)
     return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * ours) else 0
+
+
+def _around_loops(levels: Levels) -> Levels:
+    """Return the first level of loop devices and the one that their images lie on at last; () where there is none."""
+    first = next((place for place, level in enumerate(levels[:-1]) if is_of_loops(level)), None)
+    if first is None:
+        return ()
+    lower = next((level for level in levels[first + 1 :] if not is_of_loops(level)), levels[-1])
+    return (levels[first], lower)
 
 
 def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
@@ -98,7 +111,7 @@ def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
 
 def _names_below(evidence: Evidence, trial_id: str) -> list[str]:
     """Return the names of the devices below a trial, and of the disks that they are on."""
-    names = [evidence.device_names.get(device, "") for device in evidence.chain_of(trial_id)]
+    names = [evidence.device_names.get(device, "") for device in every_device(evidence.levels_of(trial_id))]
     disks = [disk.name for name in names if (disk := evidence.facts.storage.disk_of(name))]
     controllers = [match[1] for name in names if (match := re.match(r"(nvme\d+)n\d", name))]
     return [name for name in dict.fromkeys((*names, *disks, *controllers)) if name]
@@ -246,12 +259,15 @@ def discards(evidence: Evidence) -> Iterator[Doubt]:
     """
     for cell, trials in evidence.trials_with_counters():
         sizes = {
-            trial_id: [around.discarded.get(device, 0) for device in evidence.chain_of(trial_id)]
+            trial_id: [
+                sum(around.discarded.get(device, 0) for device in level) for level in evidence.levels_of(trial_id)
+            ]
             for trial_id, around in trials
         }
-        affected = [trial_id for trial_id, chain in sizes.items() if max(chain, default=0) >= DISCARDED_BYTES]
+        affected = [trial_id for trial_id, levels in sizes.items() if max(levels, default=0) >= DISCARDED_BYTES]
         if affected:
-            below = all(sizes[trial_id][0] < DISCARDED_BYTES for trial_id in affected)
+            on_loop = is_of_loops(evidence.levels_of(affected[0])[0])
+            below = "" if any(sizes[trial_id][0] >= DISCARDED_BYTES for trial_id in affected) else _BELOW[on_loop]
             wanted = not below and (_asks_to_discard(cell.filesystem) or _watches_discard(evidence, cell))
             yield Doubt.of_cell(
                 cell,
@@ -272,10 +288,14 @@ def _watches_discard(evidence: Evidence, cell: Cell) -> bool:
     return is_in_place(cell.filesystem) and "discard" in evidence.in_effect.get(cell.filesystem.name, {})
 
 
-def _discarded_by(evidence: Evidence, cell: Cell, *, below: bool) -> str:
-    """Return what discards, as far as the cell has it, and what to do."""
+_BELOW = {True: "its loop device", False: "the device that it lies on"}
+
+
+def _discarded_by(evidence: Evidence, cell: Cell, *, below: str) -> str:
+    """Return what discards, as far as the cell has it, and what to do. `below`: the device that did not; '' where it
+    did."""
     if below:
-        return "only below its loop device: the file system that holds the image did, or a program trimmed it."
+        return f"only below {below}: the file system that holds the image did, or a program trimmed it."
     if _asks_to_discard(cell.filesystem):
         return "as the mount option discard asks. Compare with `nodiscard`, and trim before the run, not in it."
     options = evidence.in_effect.get(cell.filesystem.name)
@@ -311,17 +331,19 @@ def garbage_collection(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def _on_flash(evidence: Evidence, cell: Cell, trial_id: str) -> bool:
-    """Return whether the lowest device says that it does not rotate, and is no memory."""
-    chain = evidence.chain_of(trial_id)
-    disk = evidence.facts.storage.disk_of(evidence.device_names.get(chain[-1], "")) if chain else None
-    if disk is None or in_memory(cell.filesystem) or disk.name.startswith(("zram", "ram", "pmem")):
-        return False
-    return disk.rotational is False
+    """Return whether all of the lowest devices say that they do not rotate, and are no memory."""
+    lowest = [evidence.device_names.get(device, "") for level in evidence.levels_of(trial_id)[-1:] for device in level]
+    disks = [evidence.facts.storage.disk_of(name) for name in lowest]
+    flash = [
+        disk is not None and disk.rotational is False and not disk.name.startswith(("zram", "ram", "pmem"))
+        for disk in disks
+    ]
+    return bool(flash) and all(flash) and not in_memory(cell.filesystem)
 
 
 def _no_device(evidence: Evidence) -> str | None:
     """Return why nothing is known of the devices; None also where there are none, and so nothing to disturb."""
-    needed = {number for chain in evidence.chains.values() for number in chain}
+    needed = {number for levels in evidence.levels.values() for number in every_device(levels)}
     counted = {number for traffic in evidence.traffic.values() for number in traffic}
     return "the devices below were not counted" if needed and not needed & counted else None
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mountlab.checks.base import Check, Doubt, Evidence, in_memory, of_trials
-from mountlab.checks.flushed import flushed_device
+from mountlab.checks.flushed import flushed_devices
+from mountlab.checks.layers import level_name
 from mountlab.checks.places import writes_elsewhere
 from mountlab.core.frames import rows_of
 from mountlab.core.groups import by_key
@@ -30,6 +31,7 @@ class ClaimedCommits:
     commits: float
     clients: int
     flushes: int
+    """Of all devices that count them."""
     seconds: float
     """For how long the flushes were counted."""
     device: str
@@ -46,7 +48,7 @@ def not_durable(evidence: Evidence) -> Iterator[Doubt]:
     A workload calls its commits durable: pgbench that writes, with `fsync` and `synchronous_commit`; sqlite with
     `synchronous: full` or `extra`; flushes of fio and of pg_test_fsync; a command with the metric `commits`. In
     some trial there were more of them than flushes of the device times clients: one flush may serve a commit of each
-    client. Not on file systems in memory, where nothing is durable.
+    client. Flushes of several devices (a RAID) are summed. Not on file systems in memory, where nothing is durable.
     """
     for cell in evidence.sweep.cells:
         claims = [
@@ -74,12 +76,13 @@ def _claim(evidence: Evidence, cell: Cell, trial_id: str) -> ClaimedCommits | No
     figures = evidence.once(_figures).get(trial_id, {})
     commits = TOOLS[cell.workload.tool].commits(cell.workload, figures)
     around = evidence.around.get(trial_id)
-    device, why = _device(evidence, cell, trial_id)
+    devices, why = _devices(evidence, cell, trial_id)
     if commits is None or why or around is None or not around.seconds:
         return None
-    name, traffic = evidence.device_names[device], evidence.traffic[trial_id][device]
+    name, traffic = level_name(devices, evidence.device_names), evidence.traffic[trial_id]
+    flushes = sum(traffic[device].flushes for device in devices)
     count = commits.rate * (around.seconds if commits.seconds is None else commits.seconds)
-    return ClaimedCommits(trial_id, count, commits.clients, traffic.flushes, around.seconds, name)
+    return ClaimedCommits(trial_id, count, commits.clients, flushes, around.seconds, name)
 
 
 def _figures(evidence: Evidence) -> dict[str, dict[tuple[str, str], float]]:
@@ -89,13 +92,13 @@ def _figures(evidence: Evidence) -> dict[str, dict[tuple[str, str], float]]:
     return {trial_id: dict(figures) for trial_id, figures in by_trial.items()}
 
 
-def _device(evidence: Evidence, cell: Cell, trial_id: str) -> tuple[Device, str]:
-    """Return the device whose flushes count for a trial, and '' or why they say nothing."""
+def _devices(evidence: Evidence, cell: Cell, trial_id: str) -> tuple[tuple[Device, ...], str]:
+    """Return the devices whose flushes count for a trial, and '' or why they say nothing."""
     files = evidence.open_files.get(trial_id)
     if files and (mount := writes_elsewhere(files, str(cell.filesystem.path))):
-        return "", f"it wrote to {mount.label}, and not only to the device below its directory"
-    chain = [] if in_memory(cell.filesystem) else evidence.chain_of(trial_id)
-    return flushed_device(chain, evidence.traffic.get(trial_id, {}), evidence.device_names, evidence.facts)
+        return (), f"it wrote to {mount.label}, and not only to the device below its directory"
+    levels = () if in_memory(cell.filesystem) else evidence.levels_of(trial_id)
+    return flushed_devices(levels, evidence.traffic.get(trial_id, {}), evidence.device_names, evidence.facts)
 
 
 def _nothing_seen(evidence: Evidence) -> str | None:
@@ -109,7 +112,7 @@ def _nothing_seen(evidence: Evidence) -> str | None:
     ]
     if not claiming:
         return None
-    reasons = [_device(evidence, cell, trial_id)[1] for cell, trial_id in claiming]
+    reasons = [_devices(evidence, cell, trial_id)[1] for cell, trial_id in claiming]
     return None if "" in reasons else reasons[0]
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from mountlab.checks.asked import holds_bytes, reads_directly
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.caches import journals_data
+from mountlab.checks.layers import is_of_loops, level_name, level_sums
 from mountlab.checks.places import (
     bytes_to_read,
     fetches_unseen,
@@ -97,13 +98,13 @@ def _lacking(evidence: Evidence) -> list[_Lacking]:
 def _cause(evidence: Evidence, reads: Moved, *, by_calls: bool) -> Cause:
     """Return why a device delivered too little: as the files tell, and only then the page cache."""
     trial_id = reads.trial_id
-    upper = evidence.traffic[trial_id].get(evidence.chain_of(trial_id)[0])
-    asked = upper.read if upper else reads.device_bytes
+    upper = level_sums(evidence.traffic[trial_id], evidence.levels_of(trial_id)[:1])
+    asked = upper[0].read if upper else reads.device_bytes
     fetched = _around(evidence, trial_id).fetched
     if by_calls and fetched is not None:  # the device may have worked for other programs, too
         asked = fetched
     asked_upper = asked / reads.tool_bytes
-    if asked_upper >= CACHED_BELOW:  # the loop device was asked for all of it
+    if asked_upper >= CACHED_BELOW:  # the device that the file system lies on was asked for all of it
         return "page cache" if evidence.mounts[trial_id] in evidence.buffered_loops else "image"
     if extents := _around(evidence, trial_id).extents:
         saved = extents.without_data + extents.compressed_share * (1 - _DENSEST)
@@ -129,11 +130,11 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
 
     In some trial the least busy of the devices below delivered less than 90 % of the bytes that the tool read, and
     nothing of `device-read-less` explains it. A note where `cache: warm` asked for it. A loop image has two devices:
-    the loop device, and the one that holds the image. Of a program without a figure of bytes, its read calls count
-    (`/proc/PID/io`), less what its write calls took: those bytes may have come from a pipe. Where they were not written
-    to files, and the device delivered less than 10 % of what was read, it is raised, too; not where the copy of a file
-    may share its blocks (reflink). Where several looks at a watched program saw files and no pipe, all of its read
-    calls count.
+    the loop device, and the one that holds the image; the devices of a RAID count in sum. Of a program without a figure
+    of bytes, its read calls count (`/proc/PID/io`), less what its write calls took: those bytes may have come from a
+    pipe. Where they were not written to files, and the device delivered less than 10 % of what was read, it is raised,
+    too; not where the copy of a file may share its blocks (reflink). Where several looks at a watched program saw files
+    and no pipe, all of its read calls count.
     """
     for lacking in evidence.once(_lacking):
         if "page cache" in lacking.by_cause:
@@ -208,8 +209,7 @@ def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
             extents = [_around(evidence, moved.trial_id).extents for moved in lacking.by_cause[cause]]
             why = {
                 "extents": _of_extents([extent for extent in extents if extent]),
-                "image": "The loop device was asked for all of it: parts of its image have no data, and read as zeros. "
-                "Write the whole device before it is read.",
+                "image": _of_lower(evidence, lacking.by_cause[cause][0].trial_id),
                 "unknown": _unknown(known=all(extents)),
             }[cause]
             yield Doubt.of_cell(
@@ -217,6 +217,17 @@ def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
                 f"{lacking.trials(evidence, cause)} {lacking.what}, and the page cache is not why. {why}",
                 metrics="" if lacking.by_calls else "read_",
             )
+
+
+def _of_lower(evidence: Evidence, trial_id: str) -> str:
+    """Return what may have answered below the device that was asked for all of what was read."""
+    top = evidence.levels_of(trial_id)[0]
+    if is_of_loops(top):
+        who, why = "The loop device", "parts of its image have no data, and read as zeros"
+    else:
+        who = level_name(top, evidence.device_names)
+        why = "below it parts have no data and read as zeros (an image, a thin volume), or a cache answered"
+    return f"{who} was asked for all of it: {why}. Write the whole device before it is read."
 
 
 def _of_extents(extents: Sequence[Extents]) -> str:

@@ -13,7 +13,6 @@ from mountlab.core.model import Design, Filesystem, Sweep, Workload
 from mountlab.core.numbers import listed
 from mountlab.core.units import format_bytes
 from mountlab.filesystems import is_made
-from mountlab.filesystems.evidence import Device
 from mountlab.filesystems.without_effect import kernel_version
 
 SIMILAR_SIZE = 1.1
@@ -114,7 +113,7 @@ def will_differ(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     yield from _differing(sweep, {}, {})
 
 
-def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[str]]) -> Iterator[Doubt]:
+def _differing(sweep: Sweep, below: Mapping[str, tuple[str, ...]], added: Mapping[str, list[str]]) -> Iterator[Doubt]:
     baseline = next((fs for fs in sweep.filesystems if fs.name == sweep.baseline), None)
     for fs in sweep.filesystems if baseline and not sweep.imported else ():
         if baseline is None or fs is baseline:
@@ -131,7 +130,7 @@ def _differing(sweep: Sweep, below: Mapping[str, str], added: Mapping[str, list[
             )
 
 
-def _differences(fs: Filesystem, baseline: Filesystem, below: Mapping[str, str]) -> Iterator[str]:
+def _differences(fs: Filesystem, baseline: Filesystem, below: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Yield what is not the same: 'mount options (noatime; none)'."""
     aspects = (_aspects(fs), _aspects(baseline))
     memory = in_memory(fs) or in_memory(baseline)
@@ -141,9 +140,9 @@ def _differences(fs: Filesystem, baseline: Filesystem, below: Mapping[str, str])
     sizes = [0 if memory else _size(side) for side in (fs, baseline)]
     if all(sizes) and max(sizes) > SIMILAR_SIZE * min(sizes):
         yield f"size ({'; '.join(format_bytes(size) for size in sizes)})"
-    disks = [below.get(side.name) for side in (fs, baseline)]
+    disks = [below.get(side.name, ()) for side in (fs, baseline)]
     if all(disks) and disks[0] != disks[1] and aspects[0]["what it lies on"] == aspects[1]["what it lies on"]:
-        yield f"disk ({'; '.join(map(str, disks))})"
+        yield f"disk ({'; '.join(', '.join(names) for names in disks)})"
 
 
 def _aspects(fs: Filesystem) -> dict[str, str]:
@@ -262,13 +261,12 @@ def _size(fs: Filesystem) -> int:
     return lower.size_bytes or lower.image_bytes or lower.zram_bytes or 0
 
 
-def _lowest_devices(evidence: Evidence) -> dict[str, Device]:
-    """File system name to the name of the lowest device below it."""
-    devices: dict[str, Device] = {}
+def _lowest_devices(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """File system name to the names of the lowest devices below it."""
+    devices: dict[str, tuple[str, ...]] = {}
     for mount, name in evidence.trials[["mount", "filesystem"]].drop_duplicates().itertuples(index=False):
-        if evidence.chains.get(mount):
-            lowest = evidence.chains[mount][-1]
-            devices[name] = evidence.device_names.get(lowest, lowest)
+        for lowest in evidence.levels.get(mount, ())[-1:]:
+            devices[name] = tuple(sorted(evidence.device_names.get(device, device) for device in lowest))
     return devices
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from mountlab.checks.asked import holds_bytes
 from mountlab.checks.base import SIDES, Direction, Evidence
-from mountlab.checks.flushed import flushed_device
+from mountlab.checks.flushed import flushed_devices
+from mountlab.checks.layers import level_name, level_sums
 from mountlab.core.model import Cell
 from mountlab.core.units import MIB
-from mountlab.filesystems.evidence import Device, DeviceBytes
+from mountlab.filesystems.evidence import Device, DeviceBytes, Levels, every_device
 
 CACHED_BELOW = 0.9
 """A device that delivered less than this share of what the application read did not answer alone."""
@@ -31,7 +32,7 @@ class Moved:
     tool_bytes: float
     """What the tool says that it moved."""
     device_bytes: int
-    """Of the least busy device of those on top of each other."""
+    """Of the least busy level of those on top of each other: the sum over its devices."""
 
     @property
     def share(self) -> float:
@@ -44,17 +45,19 @@ class Below:
     """What the devices below the file system of a trial did while the tool ran, for all programs."""
 
     read: int
-    """Bytes of the least busy device of those on top of each other, as `Moved` has them."""
+    """Bytes of the least busy level of those on top of each other, as `Moved` has them."""
     written: int
     lost: int
-    """Bytes that the top device was asked to read and one below it did not deliver: memory in between answered, or
+    """Bytes that the top level was asked to read and one below it did not deliver: memory in between answered, or
     holes of an image."""
     flushes: int | None
-    """Of the device that counts them; None where none does."""
+    """Of the devices that count them, in sum; None where none does."""
     flushes_unseen: str = ""
     """Why none does."""
     chain: tuple[Device, ...] = ()
     """The devices, top first."""
+    flushes_of: str = ""
+    """Whose flushes these are, where several devices count them: '4 loop devices'."""
 
     def delivered(self, fetched: int | None) -> int:
         """Return bytes that storage delivered to a program. `fetched`: what its processes got from block devices and
@@ -70,10 +73,10 @@ def moved(evidence: Evidence) -> list[Moved]:
 def moved_by(evidence: Evidence, cell: Cell, side: Direction) -> Iterator[Moved]:
     """Yield what the trials of a cell moved in one direction, of those on a device whose counters were kept."""
     for trial_id in evidence.counted.get(cell.id, ()):
-        traffic, chain = evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id)
+        sums = level_sums(evidence.traffic.get(trial_id, {}), evidence.levels_of(trial_id))
         tool_bytes = evidence.moved.get((trial_id, side))
-        if tool_bytes and chain and not traffic.keys().isdisjoint(chain):
-            device = least_bytes(traffic, chain, side)
+        if tool_bytes and sums:
+            device = least_bytes(sums, side)
             if side == "read":  # each read reaches the device in the process that asks; a write may do so later
                 device -= sum(load.disk_reads for load in evidence.neighbours_on(trial_id, same=True))
             yield Moved(trial_id, cell, side, tool_bytes, max(0, device))
@@ -85,23 +88,30 @@ def moved_below(
     """Return trial id to what the devices below its file system did. `traffic` and `mounts`: trial id to what each
     block device moved, and to its mount; of diagnostic trials, too."""
     trials = ((trial_id, devices, mounts.get(trial_id, "")) for trial_id, devices in traffic.items())
-    below = {trial_id: _below(evidence, devices, evidence.chains.get(mount, ())) for trial_id, devices, mount in trials}
+    below = {trial_id: _below(evidence, devices, evidence.levels.get(mount, ())) for trial_id, devices, mount in trials}
     return {trial_id: moved for trial_id, moved in below.items() if moved}
 
 
 def below_trial(evidence: Evidence, trial_id: str) -> Below | None:
     """Return what the devices below the file system of a trial did; None where none was counted."""
-    return _below(evidence, evidence.traffic.get(trial_id, {}), evidence.chain_of(trial_id))
+    return _below(evidence, evidence.traffic.get(trial_id, {}), evidence.levels_of(trial_id))
 
 
-def _below(evidence: Evidence, devices: Mapping[Device, DeviceBytes], chain: Sequence[Device]) -> Below | None:
-    counted = [device for device in chain if device in devices]
-    if not counted:
+def _below(evidence: Evidence, devices: Mapping[Device, DeviceBytes], levels: Levels) -> Below | None:
+    sums = level_sums(devices, levels)
+    if not sums:
         return None
-    flushed, why = flushed_device(chain, devices, evidence.device_names, evidence.facts)
-    read, written = (least_bytes(devices, chain, side) for side in SIDES)
-    flushes = None if why else devices[flushed].flushes
-    return Below(read, written, devices[counted[0]].read - read, flushes, why, tuple(chain))
+    flushed, why = flushed_devices(levels, devices, evidence.device_names, evidence.facts)
+    read, written = (least_bytes(sums, side) for side in SIDES)
+    return Below(
+        read,
+        written,
+        lost=sums[0].read - read,
+        flushes=None if why else sum(devices[device].flushes for device in flushed),
+        flushes_unseen=why,
+        chain=every_device(levels),
+        flushes_of=level_name(flushed, evidence.device_names) if len(flushed) > 1 else "",
+    )
 
 
 def bytes_of(moved: DeviceBytes, side: Direction) -> int:
@@ -109,9 +119,9 @@ def bytes_of(moved: DeviceBytes, side: Direction) -> int:
     return moved.read if side == "read" else moved.written
 
 
-def least_bytes(traffic: Mapping[Device, DeviceBytes], chain: Sequence[Device], side: Direction) -> int:
-    """Return what the least busy of these devices moved."""
-    return min(bytes_of(traffic[device], side) for device in chain if device in traffic)
+def least_bytes(sums: Sequence[DeviceBytes], side: Direction) -> int:
+    """Return what the least busy of these levels moved."""
+    return min(bytes_of(moved, side) for moved in sums)
 
 
 def range_of(shares: Sequence[float]) -> str:

@@ -12,6 +12,8 @@ from mountlab.core.units import SECTOR_BYTES
 
 Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
+Levels = tuple[tuple[Device, ...], ...]
+"""Block devices by how far they are below a file system, those that it lies on itself first."""
 
 _DF = re.compile(r" \d+ +\d+ +-?\d+ +(?:\d+%|-) (/.*)\Z")
 _HEADING = re.compile(r"\n==> (.+) <==$", re.MULTILINE)
@@ -147,24 +149,78 @@ def _below_overlay(evidence: Mapping[str, str]) -> MountLine | None:
     return max(candidates, key=lambda mount: len(mount.mountpoint), default=None)
 
 
-def device_chain(evidence: Mapping[str, str]) -> list[Device]:
-    """Return block devices from the file system downwards: its own, then the one below a loop device.
+@dataclass(frozen=True)
+class Slave:
+    """A block device on which another one lies (md, device mapper), by number and name."""
 
-    [] for a file system without a device (major number 0), such as tmpfs.
+    upper: Device
+    upper_name: str
+    device: Device
+    name: str
+
+
+def slaves(evidence: Mapping[str, str]) -> list[Slave]:
+    """Return every block device of the box on which another one lies, and which that is: a row for each such pair."""
+    rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("slaves", "").splitlines()]
+    return [Slave(*row) for row in rows if len(row) == 4]
+
+
+def device_levels(evidence: Mapping[str, str]) -> Levels:
+    """Return the block devices below a file system, level by level: its own, or the devices of a btrfs, then what lies
+    directly below all of these.
+
+    A level has everything that the file system reads and writes: a device with none below it stays in each level from
+    its own down. One that is reached in two ways, one longer than the other, is in the lower level only. () for a file
+    system without a device (major number 0), such as tmpfs.
     """
-    chain: list[Device] = []
-    number: Device | None = file_system_device(evidence)
-    loop_devices = loops(evidence)
-    while number and not number.startswith("0:") and number not in chain:
-        chain.append(number)
-        number = loop_devices[number].backing_device if number in loop_devices else None
-    return chain
+    below, level = _below(evidence), dict.fromkeys(_own_devices(evidence))
+    levels: list[tuple[Device, ...]] = []
+    while not level.keys() <= {device for upper in levels for device in upper}:
+        deeper = {lower for device in level for lower in _all_below(device, below)}
+        levels.append(tuple(device for device in level if device not in deeper) or tuple(level))
+        level = dict.fromkeys(lower for device in levels[-1] for lower in below.get(device, [device]))
+    return tuple(levels)
 
 
-def counted_chain(evidence: Mapping[str, str]) -> list[Device]:
-    """Return the devices below, as far as their bytes can be held against those of a tool: [] where the device counts
+def _own_devices(evidence: Mapping[str, str]) -> list[Device]:
+    """Return the devices that a file system lies on itself. A btrfs on several has a number that is no device's."""
+    number = file_system_device(evidence)
+    if number.startswith("0:"):
+        return parts_by_heading(evidence["evidence.txt"]).get("members", "").split()
+    return [number]
+
+
+def _below(evidence: Mapping[str, str]) -> dict[Device, list[Device]]:
+    """Return device to what lies directly below it: its slaves, or the device that holds the image of a loop device."""
+    below: dict[Device, list[Device]] = {}
+    for slave in slaves(evidence):
+        below.setdefault(slave.upper, []).append(slave.device)
+    for number, loop in loops(evidence).items():
+        if loop.backing_device and not loop.backing_device.startswith("0:"):
+            below[number] = [loop.backing_device]
+    return below
+
+
+def _all_below(device: Device, below: Mapping[Device, list[Device]]) -> set[Device]:
+    """Return every device below one, at any depth."""
+    seen: set[Device] = set()
+    waiting = [device]
+    while waiting:
+        lower = [number for number in below.get(waiting.pop(), ()) if number not in seen]
+        seen.update(lower)
+        waiting += lower
+    return seen
+
+
+def every_device(levels: Levels) -> tuple[Device, ...]:
+    """Return each device once, top first."""
+    return tuple(dict.fromkeys(device for level in levels for device in level))
+
+
+def counted_levels(evidence: Mapping[str, str]) -> Levels:
+    """Return the devices below, as far as their bytes can be held against those of a tool: () where the device counts
     none, and with DAX, where files are read and written past the block layer, and past the page cache."""
-    return [] if uses_dax(evidence) or _counts_nothing(evidence) else device_chain(evidence)
+    return () if uses_dax(evidence) or _counts_nothing(evidence) else device_levels(evidence)
 
 
 def uncounted_reason(evidence: Mapping[str, str]) -> str | None:
@@ -173,7 +229,7 @@ def uncounted_reason(evidence: Mapping[str, str]) -> str | None:
     line = _below_overlay(evidence) or mount_of(evidence)
     if line.fstype in _IN_MEMORY or uses_dax(evidence):
         return None
-    if not device_chain(evidence):
+    if not device_levels(evidence):
         return f"the kernel does not tell the device below {line.fstype}"
     return "its device counts no bytes (queue/iostats is 0)" if _counts_nothing(evidence) else None
 
@@ -183,10 +239,16 @@ def uses_dax(evidence: Mapping[str, str]) -> bool:
     return mount_options(evidence).get("dax") in ("", "always")
 
 
+def loop_below(evidence: Mapping[str, str]) -> Loop | None:
+    """Return the first loop device below a file system, top first; None where it lies on none."""
+    known = loops(evidence)
+    return next((known[device] for device in every_device(device_levels(evidence)) if device in known), None)
+
+
 def through_cache_below(evidence: Mapping[str, str]) -> bool:
     """Return whether the file system lies on a loop device that goes through the page cache of the file system below
     it."""
-    loop = loops(evidence).get(file_system_device(evidence))
+    loop = loop_below(evidence)
     return loop is not None and not loop.direct_io
 
 
@@ -228,6 +290,9 @@ class DeviceBytes:
     """In bytes."""
     flushes: int = 0
     """Number of flushes; 0 also where the kernel does not count them (before 5.5)."""
+
+    def __add__(self, other: DeviceBytes) -> DeviceBytes:
+        return DeviceBytes(self.read + other.read, self.written + other.written, self.flushes + other.flushes)
 
     def __sub__(self, earlier: DeviceBytes) -> DeviceBytes:
         flushes = self.flushes - earlier.flushes

@@ -29,13 +29,15 @@ while [ "${source%% *}" = - ] && [ -n "$up" ]; do
     source=${space##*
 }
 done
-# btrfs has a number of its own. It lies on the source of its mount, where that is its only device.
+# btrfs has a number of its own. It lies on the source of its mount, or on that and its other devices.
 source=${source%% *}
+members=
 if [ "${number#0:}" != "$number" ] && [ -b "$source" ]; then
     source=$(readlink -f "$source")
     for member in /sys/fs/btrfs/*/devices/"${source##*/}"; do
+        [ -e "$member" ] || continue
         set -- "${member%/*}"/*
-        [ ! -e "$member" ] || [ $# -gt 1 ] || read -r number < "$member/dev"
+        if [ $# -gt 1 ]; then members=${member%/*}; else read -r number < "$member/dev"; fi
     done
 fi
 section device
@@ -63,19 +65,41 @@ done
 section images
 printf '%s' "$images"
 
-# The queue of the device that holds the image behind this very loop device.
+# What lies on other devices (md, device mapper): number and name, number and name of one of these. A partition lies on
+# those of its disk.
+section slaves
+for slave in /sys/block/*/slaves/*; do
+    [ -r "$slave/dev" ] || continue
+    read -r lower < "$slave/dev"
+    disk=${slave%/slaves/*}
+    for upper in "$disk" "$disk/${disk##*/}"*; do
+        [ -r "$upper/dev" ] || continue
+        read -r dev < "$upper/dev"
+        printf '%s\t%s\t%s\t%s\n' "$dev" "${upper##*/}" "$lower" "${slave##*/}"
+    done
+done
+section members
+for member in "${members:-/sys/fs/none}"/*; do
+    [ -r "$member/dev" ] || continue
+    read -r dev < "$member/dev"
+    echo "$dev"
+done
+
+# The queues of devices below: of the one that holds the image behind this very loop device, and of slaves and members.
 section below
-if [ -n "$below" ]; then
-    holder=$(readlink -f "/sys/dev/block/$below")
-    queue=$holder/queue
-    [ -d "$queue" ] || queue=${holder%/*}/queue
-    if [ -r "$queue/read_ahead_kb" ]; then
+holder=/sys/fs/none
+[ -z "$below" ] || holder=$(readlink -f "/sys/dev/block/$below")
+for lower in "$holder" /sys/block/*/slaves/* "${members:-/sys/fs/none}"/*; do
+    queue=$lower/queue
+    [ -d "$queue" ] || queue=$lower/../queue
+    if [ -r "$lower/dev" ] && [ -r "$queue/read_ahead_kb" ]; then
+        read -r dev < "$lower/dev"
         read -r ahead < "$queue/read_ahead_kb"
         schedulers=none
         [ ! -r "$queue/scheduler" ] || read -r schedulers < "$queue/scheduler"
-        printf '%s\t%s\t%s\t%s\n' "$below" "${holder##*/}" "$ahead" "$schedulers"
+        printf '%s\t%s\t%s\t%s\n' "$dev" "${lower##*/}" "$ahead" "$schedulers"
     fi
-fi
+done
 
 name=
 [ ! -e "/sys/dev/block/$number" ] || name=$(readlink -f "/sys/dev/block/$number")
@@ -86,7 +110,8 @@ echo "$name"
 block=/sys/class/block/${name:-none}
 queue=$block/queue
 [ -d "$queue" ] || queue=$block/../queue
-own=/sys/fs/none
+own=${members%/devices}
+own=${own:-/sys/fs/none}
 for member in /sys/fs/btrfs/*/devices/"${name:-none}"; do
     [ ! -e "$member" ] || own=${member%/devices/*}
 done

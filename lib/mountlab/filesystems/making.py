@@ -11,7 +11,15 @@ from mountlab.core.model import Step
 from mountlab.core.mountinfo import mount_lines
 from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import KIB
-from mountlab.filesystems.evidence import Device, device_chain, mount_of, parts_by_heading, settings
+from mountlab.filesystems.evidence import (
+    Device,
+    device_levels,
+    every_device,
+    mount_of,
+    parts_by_heading,
+    settings,
+    slaves,
+)
 
 TIMED = "timed.sh"
 _READING = "evidence.sh"
@@ -48,7 +56,7 @@ class Setup:
     mountinfo: str
     """Its line of /proc/self/mountinfo as the kernel wrote it; '' where the kernel shows none."""
     devices: tuple[BlockDevice, ...]
-    """Block devices from the file system downwards; () for none."""
+    """Block devices from the file system downwards, each once; () for none."""
     commands: tuple[RanCommand, ...] | None = None
     """Commands in their order; None: not recorded."""
     files: tuple[str, ...] = ()
@@ -93,15 +101,16 @@ def setup_of(mount: str, filesystem: str, files: Mapping[str, str]) -> Setup:
 
 
 def block_devices(evidence: Mapping[str, str]) -> list[BlockDevice]:
-    """Return the devices of `device_chain`, each with the settings of its queue where they were recorded."""
+    """Return the devices of `device_levels`, each once, with the settings of its queue where they were recorded."""
     files = {"evidence.txt": evidence[_BELOW]} if _BELOW in evidence else evidence
-    parts, below = parts_by_heading(files["evidence.txt"]), _below(files)
-    sources = {line.device: line.source.removeprefix("/dev/") for line in mount_lines(parts.get("mountinfo", ""))}
-    chain = device_chain(files)
-    if not chain:
-        return []
-    first = BlockDevice(chain[0], parts.get("name", "").strip() or chain[0], *_queue(settings(files)))
-    return [first, *(below.get(number, BlockDevice(number, sources.get(number, number))) for number in chain[1:])]
+    parts, levels = parts_by_heading(files["evidence.txt"]), device_levels(files)
+    names = {line.device: line.source.removeprefix("/dev/") for line in mount_lines(parts.get("mountinfo", ""))}
+    for slave in slaves(files):
+        names |= {slave.upper: slave.upper_name, slave.device: slave.name}
+    known = _below(files)
+    for number in levels[0] if levels and len(levels[0]) == 1 else ():
+        known[number] = BlockDevice(number, parts.get("name", "").strip() or number, *_queue(settings(files)))
+    return [known.get(number, BlockDevice(number, names.get(number, number))) for number in every_device(levels)]
 
 
 def _queue(settings_of: Mapping[str, str]) -> tuple[str | None, int | None]:
@@ -113,8 +122,8 @@ def _queue(settings_of: Mapping[str, str]) -> tuple[str | None, int | None]:
 
 
 def _below(evidence: Mapping[str, str]) -> dict[Device, BlockDevice]:
-    """Return the device that holds the image of a loop device, by its number. A line has number, name, read-ahead in
-    KiB and schedulers, between tabs."""
+    """Return devices below others whose queues were read, by number: the one that holds the image of a loop device,
+    slaves, and the devices of a btrfs. A line has number, name, read-ahead in KiB and schedulers, between tabs."""
     rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("below", "").splitlines()]
     return {row[0]: BlockDevice(row[0], row[1], _active(row[3]), _bytes(row[2])) for row in rows if len(row) == 4}
 

@@ -11,7 +11,7 @@ from mountlab.core.cell_stop import CellStop
 from mountlab.core.findings import Exclusions
 from mountlab.core.frames import pd
 from mountlab.filesystems.evidence import (
-    counted_chain,
+    counted_levels,
     ext4_options,
     mount_of,
     mount_options,
@@ -52,7 +52,7 @@ def read_evidence(
         around={name: counts for name, counts in around.items() if name not in traced},
         traffic={name: counts.traffic for name, counts in around.items() if name not in traced},
         series={name: record.bandwidth for name, record in figures.records.items() if record.bandwidth},
-        chains={mount: counted_chain(files) for mount, files in mounts.items()},
+        levels={mount: counted_levels(files) for mount, files in mounts.items()},
         preconditioned={
             trial.trial_id: rounds for trial in plain if (rounds := figures.records[trial.trial_id].rounds) is not None
         },

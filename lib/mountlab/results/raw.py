@@ -23,7 +23,7 @@ from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
-from mountlab.filesystems.evidence import file_system_device, loops, parts_by_heading
+from mountlab.filesystems.evidence import loop_below, parts_by_heading
 from mountlab.filesystems.kept import StateOfMount, StateRecord, read_record
 from mountlab.filesystems.making import Setup, read_commands, setup_of
 from mountlab.filesystems.open_files import read_open_files
@@ -215,11 +215,10 @@ def read_states(raw: Path, mounts: Mapping[str, str]) -> list[StateRecord]:
 
 
 def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """For file systems on a loop image: the type of the file system that holds the image."""
+    """For file systems on loop images: the type of the file system that holds the first one."""
     types = {}
     for name, evidence in by_filesystem.items():
-        loop = loops(evidence).get(file_system_device(evidence))
-        if loop:
+        if loop := loop_below(evidence):
             lines = mount_lines(parts_by_heading(evidence["evidence.txt"])["mountinfo"])
             types[name] = next(
                 (line.fstype for line in reversed(lines) if line.device == loop.backing_device), "unknown"

@@ -26,7 +26,7 @@ from mountlab.analysis.sweep_comparisons import comparisons, latency_comparisons
 from mountlab.analysis.time_limits import Censored, censored_blocks
 from mountlab.analysis.trust import withhold_verdicts
 from mountlab.analysis.why_frames import Why
-from mountlab.checks import Moved
+from mountlab.checks import CellWrites, Moved
 from mountlab.core import plugins
 from mountlab.core.cell_stop import CellStop
 from mountlab.core.disk import make_directory, path_text, replace_file
@@ -96,6 +96,9 @@ class Run(Shown):
     """Trial id to what fio logged over time, where it was asked to (log_avg_msec)."""
     moved: Sequence[Moved]
     """What the tool of each counted trial moved, and what the device below it; without those that have none."""
+    layer_writes: Sequence[CellWrites]
+    """What each layer below the file system of a cell wrote, where it lies on several devices (md, device mapper, a
+    btrfs on several)."""
     memory: Sequence[Use]
     """What memory the files of each cell took that lie in memory; empty in a run of an earlier version."""
     all_records: Mapping[str, TrialRecord]
@@ -344,6 +347,7 @@ def _load_run(path: Path, trial_records: Mapping[str, TrialRecord] | None, *, as
         stops=stops,
         series=evidence.series,
         moved=checks.moved(evidence),
+        layer_writes=checks.layer_writes(evidence),
         memory=list(uses(sweep.cells, figures.trials, memory)),
         all_records={name: replace(record, device=devices.get(name)) for name, record in by_trial.items()},
         exclusions=exclusions,

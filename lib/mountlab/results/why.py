@@ -26,7 +26,7 @@ from mountlab.core.frames import pd
 from mountlab.core.layers import RAN_INSTEAD
 from mountlab.core.model import Trial
 from mountlab.core.trial_files import TrialFiles
-from mountlab.filesystems.evidence import disk_rows, file_system_device, parts_by_heading, uncounted_reason
+from mountlab.filesystems.evidence import device_levels, disk_rows, parts_by_heading, uncounted_reason
 from mountlab.programs import TOOLS
 from mountlab.results import derived
 from mountlab.results.raw import text_files
@@ -186,16 +186,16 @@ def _unpacked(file: Path) -> bytes:
 
 
 def _devices(raw: Path, trial: Trial) -> list[tuple[int, int]] | None:
-    """Return the device below the file system, and the disk that it is a part of; [] of one in memory, None where the
-    kernel does not tell it."""
+    """Return the devices that the file system lies on itself, and the disks of those that are partitions; [] of one in
+    memory, None where the kernel does not tell them."""
     evidence = text_files(raw / trial.mount)
     if "evidence.txt" not in evidence:
         return None
-    number = file_system_device(evidence)
-    if number.startswith("0:"):
+    levels = device_levels(evidence)
+    if not levels:
         return None if uncounted_reason(evidence) else []
-    before = _text(raw / trial.trial_id / TrialFiles.BEFORE) or ""
-    return [_pair(number), *(_pair(device) for device in _disks(number, disk_rows(parts_by_heading(before))))]
+    rows = disk_rows(parts_by_heading(_text(raw / trial.trial_id / TrialFiles.BEFORE) or ""))
+    return [_pair(device) for number in levels[0] for device in (number, *_disks(number, rows))]
 
 
 def _disks(number: str, rows: Mapping[str, Sequence[str]]) -> Iterator[str]:

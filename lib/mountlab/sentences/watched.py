@@ -231,7 +231,9 @@ def _flushes(rows: Sequence[Observation]) -> Iterator[str]:
     if not any(row.flushes for row in rows):
         yield "The device was never flushed."
     else:
-        yield f"The device was flushed {number(rate, 1)} times a second, by all programs together."
+        several = next((row.below.flushes_of for row in rows if row.below and row.below.flushes_of), "")
+        who = f"{several[:1].upper()}{several[1:]} were flushed, in sum," if several else "The device was flushed"
+        yield f"{who} {number(rate, 1)} times a second, by all programs together."
 
 
 def _places(rows: Sequence[Observation]) -> Iterator[str]:

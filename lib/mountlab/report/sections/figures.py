@@ -20,13 +20,13 @@ from mountlab.core.model import Cell
 from mountlab.fio.series import together
 from mountlab.plots import Plot, ReportPlot
 from mountlab.report import html
-from mountlab.report.html import Html, Text
+from mountlab.report.html import Head, Html, Rows, Text, numeric
 from mountlab.report.sections import frames
 from mountlab.report.sections.capacity import capacity_plots
 from mountlab.report.sections.choice import Picture, PlotKind, Shape, chosen, shape_of
 from mountlab.report.sections.clients import client_plots
 from mountlab.report.sections.program import program_plots
-from mountlab.report.sections.shared import answer_metrics, names_of, orders, within
+from mountlab.report.sections.shared import answer_metrics, names_of, orders, swatches, within
 from mountlab.report.sections.tables import latency_ratios
 from mountlab.report.sections.why import layer_plots
 from mountlab.report.sections.why_details import flame_plots, sleep_plots, slowest_plots
@@ -381,7 +381,29 @@ def device_bytes(run: RunView) -> Html:
     with_device = {moved.cell.filesystem.name for moved in run.moved}
     without = numbers.listed([name for name in names_of(run) if name not in with_device])
     note = html.paragraph(f"Without a device that is counted: {without}.", kind="meta") if without else ""
-    return html.joined(_side_by_side(run, byte_plots(run), ""), note)
+    return html.joined(_side_by_side(run, byte_plots(run), ""), note, _layers(run))
+
+
+def _layers(run: RunView) -> Text:
+    """Return a table of what each layer wrote; '' where no file system lies on layers of devices."""
+    marks = swatches(run)
+    rows = [
+        [
+            marks[writes.cell.filesystem.name], writes.cell.workload.label, str(writes.trials),
+            layer, numbers.number(per_byte, 2),
+        ]
+        for writes in run.layer_writes
+        for layer, per_byte in (("application", 1.0), *((one.name, one.per_byte) for one in writes.layers))
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    head: Head = ["File system", "Workload", *numeric("n"), "Layer", *numeric("Bytes per byte of the tool")]
+    note = (
+        "Write amplification by layer: what the devices of each layer wrote together while the tool ran, for all "
+        "programs, mean over trials. Less than 1: the rest was in memory when the tool ended, or was compressed."
+    )
+    caption = "What each layer wrote"
+    return html.joined(html.table(head, [Rows(rows)], caption=caption), html.paragraph(note, kind="meta"))
 
 
 _OWN: Mapping[str, Callable[[RunView], Iterable[Plot]]] = {

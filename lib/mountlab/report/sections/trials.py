@@ -97,7 +97,7 @@ def _everything(run: RunView) -> Html:
     if any(record.device for record in run.records.values()):
         about.append(
             "Device bytes are those of the block device below the file system, of the least busy one where several lie "
-            "on top of each other."
+            "on top of each other. Devices side by side, as of a RAID, are summed."
         )
     if any(record.busy is not None for record in run.records.values()):
         about.append("Processors is the share of all processors' time in which they ran anything while the tool ran.")

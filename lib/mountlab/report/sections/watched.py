@@ -93,6 +93,8 @@ def _amounts(cell: Cell, rows: Sequence[Observation]) -> Html:
         for row in rows
     ]
     caption = f"{cell.workload.label}: what its calls moved, and what the device below its directory moved meanwhile"
+    several = next((row.below.flushes_of for row in rows if row.below and row.below.flushes_of), "")
+    caption += f" (flushes: of {several}, in sum)" if several else ""
     return html.table(head, [Rows(body)], caption=caption)
 
 
