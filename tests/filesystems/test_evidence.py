@@ -250,6 +250,23 @@ def test_devices_lie_level_by_level_below_a_file_system(about: str, evidence: di
     assert device_levels(evidence) == levels, about
 
 
+@every_row(
+    ("evidence", "levels"),
+    [
+        (layered("9:127", slaves=on(MD, "8:0", "8:16")), (("9:127",),)),
+        (layered("0:45", members="8:0\n8:16\n"), ()),
+        (layered("9:127", slaves=on(MD, "8:0")), (("9:127",), ("8:0",))),
+    ],
+)
+def test_a_level_with_a_device_that_counts_nothing_is_not_held_against_a_tool(
+    evidence: dict[str, str], levels: Levels
+) -> None:
+    counts = "8:0\tsda\t128\tnone\t1\n8:16\tsdb\t128\tnone\t0\n"
+    seen = {"evidence.txt": f"{evidence['evidence.txt']}==> below <==\n{counts}"}
+    assert counted_levels(seen) == levels
+    assert uncounted_reason(seen) == (None if levels else "its device counts no bytes (queue/iostats is 0)")
+
+
 def test_a_layer_on_loop_devices_goes_through_the_cache_where_these_do() -> None:
     layers = layered("9:127", slaves=on(MD, *LOOPS), loop_lines=ON_VDA)
     assert not through_cache_below(layers)
@@ -274,6 +291,7 @@ def sysfs(root: Path) -> None:
         (root / "block").mkdir(exist_ok=True)
         (root / "block" / disk).symlink_to(root / "devices" / disk)
     (root / "devices/sdb/queue/scheduler").write_text("[mq-deadline] none\n")
+    (root / "devices/sdb/queue/iostats").write_text("0\n")
     for upper, lower in (("md127", "sda/sda1"), ("md127", "sdb"), ("dm-0", "md127/md127p1")):
         path = root / "devices" / lower
         (root / "devices" / upper / "slaves" / path.name).symlink_to(path)
@@ -293,7 +311,7 @@ def test_the_box_tells_what_lies_on_what(tmp_path: Path) -> None:
         ("253:0", "dm-0", "259:0", "md127p1"),
     }
     parts = parts_by_heading(text.stdout)
-    queues = ["8:1\tsda1\t128\tnone", "8:16\tsdb\t128\t[mq-deadline] none", "259:0\tmd127p1\t128\tnone"]
+    queues = ["8:1\tsda1\t128\tnone\t1", "8:16\tsdb\t128\t[mq-deadline] none\t0", "259:0\tmd127p1\t128\tnone\t1"]
     assert sorted(parts["below"].splitlines()) == sorted(queues)
     assert parts["members"] == ""
 

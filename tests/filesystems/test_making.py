@@ -88,7 +88,7 @@ def test_the_queues_of_a_loop_device_and_of_what_holds_its_image() -> None:
 
 def test_the_devices_of_layers_have_their_names_and_queues_each_once() -> None:
     slaves = "9:0\tmd0\t7:1\tloop1\n9:0\tmd0\t7:2\tloop2\n"
-    below = "7:1\tloop1\t64\t[none] bfq\n"
+    below = "7:1\tloop1\t64\t[none] bfq\t1\n"
     files = evidence(below=f"7:1\t1\t{0xFE01}\t/a\n==> slaves <==\n{slaves}==> below <==\n{below}")
     on_md = {"evidence.txt": files["evidence.txt"].replace("==> device <==\n7:0", "==> device <==\n9:0")}
     assert [(device.number, device.scheduler) for device in block_devices(on_md)] == [

@@ -218,9 +218,13 @@ def every_device(levels: Levels) -> tuple[Device, ...]:
 
 
 def counted_levels(evidence: Mapping[str, str]) -> Levels:
-    """Return the devices below, as far as their bytes can be held against those of a tool: () where the device counts
-    none, and with DAX, where files are read and written past the block layer, and past the page cache."""
-    return () if uses_dax(evidence) or _counts_nothing(evidence) else device_levels(evidence)
+    """Return the devices below, as far as their bytes can be held against those of a tool: without levels in which a
+    device counts none. () where that which the file system lies on counts none, and with DAX, where files are read and
+    written past the block layer, and past the page cache."""
+    if uses_dax(evidence) or _counts_nothing(evidence):
+        return ()
+    silent = _silent(evidence)
+    return tuple(level for level in device_levels(evidence) if not silent & set(level))
 
 
 def uncounted_reason(evidence: Mapping[str, str]) -> str | None:
@@ -260,7 +264,14 @@ def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:
 
 
 def _counts_nothing(evidence: Mapping[str, str]) -> bool:
-    return any(path.endswith("/queue/iostats") and text == "0" for path, text in settings(evidence).items())
+    top = any(path.endswith("/queue/iostats") and text == "0" for path, text in settings(evidence).items())
+    return top or bool(_silent(evidence) & set(_own_devices(evidence)))
+
+
+def _silent(evidence: Mapping[str, str]) -> set[Device]:
+    """Return devices below others that count no bytes."""
+    rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("below", "").splitlines()]
+    return {row[0] for row in rows if row[4:] == ["0"]}
 
 
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")

@@ -85,7 +85,8 @@ for member in "${members:-/sys/fs/none}"/*; do
     echo "$dev"
 done
 
-# The queues of devices below: of the one that holds the image behind this very loop device, and of slaves and members.
+# The queues of devices below: of the one that holds the image behind this very loop device, and of slaves and members;
+# with whether they count their bytes.
 section below
 holder=/sys/fs/none
 [ -z "$below" ] || holder=$(readlink -f "/sys/dev/block/$below")
@@ -97,7 +98,9 @@ for lower in "$holder" /sys/block/*/slaves/* "${members:-/sys/fs/none}"/*; do
         read -r ahead < "$queue/read_ahead_kb"
         schedulers=none
         [ ! -r "$queue/scheduler" ] || read -r schedulers < "$queue/scheduler"
-        printf '%s\t%s\t%s\t%s\n' "$dev" "${lower##*/}" "$ahead" "$schedulers"
+        counts=1
+        [ ! -r "$queue/iostats" ] || read -r counts < "$queue/iostats"
+        printf '%s\t%s\t%s\t%s\t%s\n' "$dev" "${lower##*/}" "$ahead" "$schedulers" "$counts"
     fi
 done
 

@@ -123,9 +123,10 @@ def _queue(settings_of: Mapping[str, str]) -> tuple[str | None, int | None]:
 
 def _below(evidence: Mapping[str, str]) -> dict[Device, BlockDevice]:
     """Return devices below others whose queues were read, by number: the one that holds the image of a loop device,
-    slaves, and the devices of a btrfs. A line has number, name, read-ahead in KiB and schedulers, between tabs."""
+    slaves, and the devices of a btrfs. A line has number, name, read-ahead in KiB and schedulers, between tabs; newer
+    ones also whether it counts its bytes."""
     rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("below", "").splitlines()]
-    return {row[0]: BlockDevice(row[0], row[1], _active(row[3]), _bytes(row[2])) for row in rows if len(row) == 4}
+    return {row[0]: BlockDevice(row[0], row[1], _active(row[3]), _bytes(row[2])) for row in rows if len(row) in (4, 5)}
 
 
 def _active(schedulers: str) -> str | None:
