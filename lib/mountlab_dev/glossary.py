@@ -72,6 +72,8 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "elapsed": "How long the measured part took, by the tool's own clock; of `tool: command` with `from: clock`, "
     "by the box's.",
     "bytes": "Bytes moved; the label says whether read or written.",
+    "layers_time": "How long the layers below the file system took to be made, a first synchronisation included, by "
+    "the box's clock. One figure a mount.",
     "mkfs_time": "How long mkfs took, by the box's clock. One figure a mount.",
     "mount_time": "How long the mount took, by the box's clock. One figure a mount.",
 }

@@ -21,6 +21,7 @@ from mountlab.box.embedded import here
 from mountlab.box.ssh import SshBox
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import ParameterError, PlanError
+from mountlab.core.layer import Layer
 from mountlab.core.model import Box, Filesystem, Place, ScratchDevice, Step
 from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
@@ -107,6 +108,8 @@ OF_EVERY_FAMILY = [
     Filesystem(name="raw", type="raw", image_bytes=SMALL),
     Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL),
     Filesystem(name="nfs", type="nfs"),
+    Filesystem(name="several", type="btrfs", image_bytes=SMALL, members=2),
+    Filesystem(name="luks", type="ext4", image_bytes=SMALL, stack=(Layer("luks"),)),
 ]
 
 
@@ -142,7 +145,7 @@ def test_what_is_not_the_helpers_runs_as_the_user(argv: tuple[str, ...]) -> None
 
 def test_a_lease_is_the_users_own_and_what_it_runs_may_be_the_helpers() -> None:
     lease = ("env", f"MOUNTLAB_LEASE={RUN}", "sh", "-c", "lease", "lease.sh", f"{OUT}/{RUN}", "600", RUN)
-    clean = ("clean text", "mountlab-clean", "clean", "1000", "", ROOT, OUT, "borrow", "me 1/2 x")
+    clean = ("clean text", "mountlab-clean", "clean", "1000", "", ROOT, OUT, "borrow", "me 1/2 x", "layer")
     *head, text, name = helper.user_argv((*lease, *clean), BOX, timeout_s=60)
     assert (tuple(head), name) == (lease, "mountlab-clean")
     assert text.endswith(shlex.join((*helper.COMMAND, "600", "-", "clean", "clean", "me 1/2 x")))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from facts import known
 from mountlab.core.errors import ParameterError
+from mountlab.core.layer import Layer
 from mountlab.core.model import MARK_BYTES, Filesystem, Place, Target, Workload
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family, evidence_step
@@ -24,6 +25,10 @@ GIB, MIB = 1024**3, 1024**2
 UUID, JOURNAL_UUID = uuid_for("", "r1", "m1"), uuid_for("", "r1", "m1", "journal")
 PLACE = conformance.PLACE
 SCRATCH = replace(PLACE, device="/dev/disk/by-id/x", device_id="8:16,x", journal="/dev/disk/by-id/j", journal_id="8:32")
+SEVERAL = replace(SCRATCH, more_devices=(("/dev/disk/by-id/y", "8:48,y"),))
+MIRROR = Layer("md", {"level": "raid1"}, {"level": "raid1"})
+LAYERED = replace(PLACE, layer_uuids=(uuid_for("", "r1", "m1", "layer1"), uuid_for("", "r1", "m1", "layer2")))
+MIRRORED = replace(SEVERAL, layer_uuids=LAYERED.layer_uuids[:1])
 BELOW = Filesystem(name="f", type="ext4", image_bytes=GIB, options=("noatime",))
 WORKLOAD = Workload(name="w", tool="fio", options={"rw": "read", "ioengine": "psync"})
 PMFS = known(kernel="6.1", kernel_filesystems=["ext4"], kernel_features=["zram"])
@@ -47,6 +52,8 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
         (made("ext4", device="data", journal_device="j", tunables={"inode_readahead_blks": "64"}), SCRATCH),
         (made("ext4", zram_bytes=GIB, zram_algorithm="lz4", tunables={"queue/scheduler": "none"}), PLACE),
         (made("ext4", pmbd="pmbd16;"), PLACE),
+        (made("ext4", image_bytes=GIB, members=4, stack=(MIRROR, Layer("luks"))), LAYERED),
+        (made("ext4", device="a", more_devices=("b",), stack=(MIRROR,)), MIRRORED),
         (
             made("ext4", image_bytes=GIB, journal_image_bytes=64 * MIB, image_dir="/srv"),
             replace(PLACE, image="/srv/mountlab-r1-f/f.img"),
@@ -55,7 +62,11 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
     "ext3": [(made("ext3", image_bytes=GIB), PLACE)],
     "ext2": [(made("ext2", image_bytes=GIB, preallocate=False), PLACE)],
     "xfs": [(made("xfs", image_bytes=GIB, journal_image_bytes=80 * MIB), PLACE), (made("xfs", device="d"), SCRATCH)],
-    "btrfs": [(made("btrfs", image_bytes=GIB, mkfs=("-m", "single")), PLACE)],
+    "btrfs": [
+        (made("btrfs", image_bytes=GIB, mkfs=("-m", "single")), PLACE),
+        (made("btrfs", device="a", more_devices=("b",)), SEVERAL),
+        (made("btrfs", image_bytes=GIB, members=3), PLACE),
+    ],
     "raw": [(made("raw", image_bytes=GIB), PLACE), (made("raw", device="d"), SCRATCH)],
     "nfs": [
         (made("nfs"), PLACE),

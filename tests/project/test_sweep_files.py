@@ -23,7 +23,8 @@ from sweep.test_plan import FACTS
 
 SWEEPS = sorted((paths.PARAMS / "sweeps").glob("*.yml"))
 STUDIES = ("c-", "d1-", "d2-", "d3-", "d4-", "d5-", "d6-", "d7-", "d8-", "e-")
-NAMES = ("scratch", "journal", "pmem", "nvm")
+NAMES = ("scratch", "scratch2", "scratch3", "scratch4", "journal", "pmem", "nvm")
+LAYERS: dict[str, Any] = {"mdadm": {}, "lvm": {}, "cryptsetup": {}, "dmsetup": {}}
 DEVICES = {name: f"/dev/disk/by-id/{name}" for name in NAMES} | {"nvm": "memory:0x100000000"}
 BOX = Box(name="b", host="b", scratch=tuple(ScratchDevice(name=k, device=v) for k, v in DEVICES.items()))
 LARGE = 2**46
@@ -36,8 +37,8 @@ def facts(sweep: Any) -> BoxFacts:
         kernel_filesystems=None,
         mount_root_free_bytes=LARGE,
         memory_available_bytes=LARGE,
-        programs={**FACTS.programs.installed, "git": {}, "sh": {}},
-        kernel_features=["zram", "pmbd"],
+        programs={**FACTS.programs.installed, "git": {}, "sh": {}, **LAYERS},
+        kernel_features=["zram", "pmbd", "raid1", "raid10", "raid456", "dm-mod", "dm-raid", "dm-crypt"],
         room=dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
     )
     return replace(own, clients=dict.fromkeys(sweep.clients, own))
@@ -108,7 +109,7 @@ def test_every_family_is_used_by_a_sweep() -> None:
 
 RECIPES = (
     "database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year", "nearly-full",
-    "backup-at-night", "latency-under-load", "databases", "source-tree",
+    "backup-at-night", "latency-under-load", "databases", "source-tree", "redundancy", "encryption",
 )  # fmt: skip
 PAGE = (SHIPPED / "docs" / "recipes.md").read_text()
 

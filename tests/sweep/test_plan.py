@@ -773,6 +773,9 @@ def test_zram_needs_a_kernel_with_it() -> None:
     zram = {"z": {"type": "ext4", "zram": "64MiB"}}
     check_feasible(sweep(filesystems=zram).sweep, BOX, known(FACTS, kernel_features=["zram"]))
     assert refusal({"kernel_features": ["loop"]}, filesystems=zram).what == "the kernel of the box has no zram"
+    luks = {"luks": {"type": "ext4", "image": "64MiB", "stack": [{"layer": "luks"}]}}
+    refused = refusal({"kernel_features": ["loop", "raid1"]}, filesystems=luks)
+    assert (refused.what, refused.where) == ("the kernel of the box has no dm-crypt", "filesystems.luks.stack")
 
 
 def test_jobs_share_a_raw_device_and_leave_our_mark_alone() -> None:

@@ -13,7 +13,7 @@ from mountlab.core.metrics import Metric
 from mountlab.core.model import Trial
 from mountlab.stats.censored import CensoredEstimate, estimate_censored
 
-OF_A_MOUNT = ("mkfs_time", "mount_time")
+OF_A_MOUNT = ("layers_time", "mkfs_time", "mount_time")
 """Metrics that no trial bounds: they belong to a mount."""
 Censored = Mapping[str, frozenset[int]]
 """Cell to the counted blocks in which its trial ran into the time limit: trials that are known to be slow, by how much

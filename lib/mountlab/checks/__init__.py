@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mountlab.checks import (
+    arrays,
     beside,
     burst_credits,
     caches,
@@ -91,6 +92,7 @@ _OF_TRIALS = (
 _OF_BOX_AND_FIGURES = (
     *machine.CHECKS,
     *device.CHECKS,
+    *arrays.CHECKS,
     *length.CHECKS,
     *load.CHECKS,
     *burst_credits.CHECKS,

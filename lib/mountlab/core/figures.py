@@ -13,7 +13,7 @@ from mountlab.core.metrics import METRICS, Metric
 from mountlab.core.model import Measurement
 from mountlab.core.resolution import Step
 
-_OF_MOUNTLAB = ("mkfs_time", "mount_time", "capacity")
+_OF_MOUNTLAB = ("layers_time", "mkfs_time", "mount_time", "capacity")
 """Metrics that no tool gives: they are of a mount, or of a whole search."""
 _MAY_BE_0 = ("asked_rate", "arrival_rate", "completion_rate", "largest_lateness")
 """Beside counts and shares: of a trial whose requests never came, or were never late."""

@@ -31,6 +31,7 @@ METRICS: dict[str, str] = {
     "space_used": "1",
     "elapsed": "s",
     "bytes": "B",
+    "layers_time": "s",
     "mkfs_time": "s",
     "mount_time": "s",
     **dict.fromkeys(("capacity", "asked_rate", "arrival_rate", "completion_rate"), "1/s"),

@@ -76,6 +76,7 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "operations": _size("operations"),
     "elapsed": _size("elapsed time"),
     "bytes": _size("bytes moved"),
+    "layers_time": _size("time to make layers"),
     "mkfs_time": _size("mkfs time"),
     "mount_time": _size("mount time"),
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from mountlab.core.trial_files import TrialFiles, read_uptimes
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
+from mountlab.filesystems.arrays import unclean_arrays
 from mountlab.filesystems.cache_counters import ArcReads, NfsBytes, arc_reads, nfs_bytes
 from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
 from mountlab.filesystems.neighbours import TICKS_PER_S, Beside, read_beside
@@ -107,6 +108,9 @@ class Around:
     """How often a processor was slowed because it was too hot."""
     discarded: Mapping[Device, int] = field(default_factory=dict)
     """Bytes that were discarded on each device (TRIM)."""
+    arrays: Mapping[str, str] | None = None
+    """Array of md to what it was doing, or lacked, before or after the trial; a clean one is not listed. None where the
+    kernel shows none."""
     lazy_init: bool | None = None
     """Whether the kernel was still writing inode tables of an ext4 file system of the box."""
     kernel_log: tuple[str, ...] | None = None
@@ -156,6 +160,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         drive_alarms=_drive_alarms(before, after),
         throttled=_throttled(before, after),
         discarded=_discarded(before, after),
+        arrays=unclean_arrays(before, after),
         lazy_init=None if "ext4lazyinit" not in after else after["ext4lazyinit"].strip() == "1",
         kernel_log=None if logged is None else tuple(_RECORD.sub(r"\1", line) for line in logged.splitlines() if line),
         names={number: row[2] for number, row in disk_rows(after).items()},

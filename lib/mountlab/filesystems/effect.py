@@ -16,7 +16,7 @@ from mountlab.core.model import Filesystem
 from mountlab.core.units import kernel_bytes
 from mountlab.filesystems.evidence import (
     ext4_options,
-    file_system_device,
+    image_loops,
     images,
     kernel_log,
     mount_of,
@@ -497,11 +497,11 @@ def _active(text: str) -> str:
 
 def _backing(fs: Filesystem, evidence: Files, report: _Report) -> Iterator[tuple[str, Judgement]]:
     """Yield the judgements of the backing: blocks of the image, compression of the device, an external journal."""
-    image = images(evidence).get(file_system_device(evidence))
-    if fs.image_bytes and fs.preallocate and image:
-        lacking = image.size - image.allocated
-        state: OptionState = "in effect" if lacking <= _zeroed_late(fs, report) else "changed"
-        yield ("preallocate: true", (state, f"{image.allocated} of {image.size} bytes are allocated"))
+    found = [image for loop in image_loops(evidence) if (image := images(evidence).get(loop.device))]
+    if fs.image_bytes and fs.preallocate and found:
+        size, allocated = sum(image.size for image in found), sum(image.allocated for image in found)
+        state: OptionState = "in effect" if size - allocated <= _zeroed_late(fs, report) else "changed"
+        yield ("preallocate: true", (state, f"{allocated} of {size} bytes are allocated"))
     if fs.zram_algorithm:
         stated = next((text for path, text in report.settings.items() if path.endswith("/comp_algorithm")), "")
         state = "in effect" if _active(stated) == fs.zram_algorithm else "changed"
@@ -513,7 +513,10 @@ def _backing(fs: Filesystem, evidence: Files, report: _Report) -> Iterator[tuple
 
 def _zeroed_late(fs: Filesystem, report: _Report) -> int:
     """Return how many bytes the kernel may have given back meanwhile: where a sweep leaves the inode tables to its
-    thread (lazy_itable_init), this zeroes them by punching holes into the image."""
+    thread (lazy_itable_init), this zeroes them by punching holes into the image. And md discards a journal of its
+    own."""
+    if any(layer.options.get("journal") for layer in fs.stack):
+        return fs.image_bytes or 0
     counts = re.findall(r"^Inode (?:count|size):\s+(\d+)$", report.parts.get("dumpe2fs", ""), re.MULTILINE)
     lazy = any(re.search(r"lazy_itable_init(=1)?(,|$)", word) for word in fs.mkfs)
     return math.prod(map(int, counts)) if lazy and len(counts) == 2 else 0

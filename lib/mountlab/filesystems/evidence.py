@@ -243,17 +243,17 @@ def uses_dax(evidence: Mapping[str, str]) -> bool:
     return mount_options(evidence).get("dax") in ("", "always")
 
 
-def loop_below(evidence: Mapping[str, str]) -> Loop | None:
-    """Return the first loop device below a file system, top first; None where it lies on none."""
+def image_loops(evidence: Mapping[str, str]) -> list[Loop]:
+    """Return the loop devices of the uppermost level below a file system that has some; [] where it lies on none."""
     known = loops(evidence)
-    return next((known[device] for device in every_device(device_levels(evidence)) if device in known), None)
+    levels = ([known[device] for device in level if device in known] for level in device_levels(evidence))
+    return next(filter(None, levels), [])
 
 
 def through_cache_below(evidence: Mapping[str, str]) -> bool:
     """Return whether the file system lies on a loop device that goes through the page cache of the file system below
     it."""
-    loop = loop_below(evidence)
-    return loop is not None and not loop.direct_io
+    return any(not loop.direct_io for loop in image_loops(evidence))
 
 
 def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:

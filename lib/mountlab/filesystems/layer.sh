@@ -22,14 +22,14 @@ section() { printf '==> %s <==\n' "$1"; }
 # The UUID in 32 digits that the device $1 carries. LVM groups the digits in another way.
 carried() { blkid -p -o value -s UUID -- "$1" 2>/dev/null | tr -d -; }
 
-# No udev is waited for that does not run, and no file of the box's configuration tells what may be touched.
+# Whatever the box's own configuration says: nothing else is looked at, no daemon is started that would stay (dmeventd).
 lvm_with() { # COMMAND... on the devices of the layer alone
     filter=
     for device in $devices; do filter="$filter\"a|^$device\$|\", "; done
     command=$1
     shift
-    DM_DISABLE_UDEV=$no_udev lvm "$command" --config "devices { filter = [ $filter\"r|.*|\" ] global_filter = [ $filter\"r|.*|\" ]
-        use_devicesfile = 0 } backup { backup = 0 archive = 0 } global { thin_check_executable = \"\" thin_repair_executable = \"\" }" "$@"
+    lvm "$command" --config "devices { filter = [ $filter\"r|.*|\" ] global_filter = [ $filter\"r|.*|\" ]
+        use_devicesfile = 0 } backup { backup = 0 archive = 0 } activation { monitoring = 0 } global { thin_check_executable = \"\" thin_repair_executable = \"\" }" "$@"
 }
 
 # The beginning of a member's super block that mke2fs has left: md begins behind it.
@@ -103,8 +103,8 @@ undo() {
     [ -s "$record" ] || rm -f "$record"
 }
 
-no_udev=1
-[ ! -e /run/udev/control ] || no_udev=
+# Without udev the tools of device mapper make and remove the nodes in /dev themselves; beside it they must not.
+[ -e /run/udev/control ] || export DM_DISABLE_UDEV=1
 export LC_ALL=C
 verb=$1
 shift

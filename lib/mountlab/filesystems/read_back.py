@@ -8,7 +8,7 @@ from mountlab.core.findings import NOT_IN_EFFECT, OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.effect import Files, effects
-from mountlab.filesystems.evidence import file_system_device, loops
+from mountlab.filesystems.evidence import image_loops
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.stack import layers_in_effect
 from mountlab.filesystems.superblock import proved_by_difference
@@ -34,8 +34,8 @@ def _files_below(files: Files) -> dict[str, str]:
 def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:
     """Yield whether the loop device of an image passes by the page cache of the file system that holds the image."""
     if fs.image_bytes:
-        loop = loops(files).get(file_system_device(files))
-        actual = loop is not None and loop.direct_io
+        modes = {loop.direct_io for loop in image_loops(files)} or {False}
+        actual = modes == {True} if fs.direct_io else True in modes
         yield OptionEvidence(
             filesystem=fs.name,
             option=f"direct_io: {str(fs.direct_io).lower()}",

@@ -16,6 +16,8 @@ from mountlab.filesystems.layers.base import Blank
 
 LAYER = "layer.sh"
 """Name of the script that makes and undoes layers, as an argument of the command."""
+LAYER_MADE = "layer{}-made.txt"
+"""Name of the file of raw output with how long a layer took to be made."""
 LONGEST_S = 24 * 3600.0
 """How long the first synchronisation of an array may take."""
 
@@ -63,7 +65,7 @@ def layer_steps(fs: Filesystem, place: Place, members: tuple[str, ...]) -> Itera
         argv = script_argv(LAYER, "make", place.run_dir, layer.kind, uuid, marked, *words)
         devices = place.scratch_devices if on_scratch else ()
         undo = script_argv(LAYER, "back", place.run_dir, uuid)
-        made = timed_step(argv, why=f"make {layer.text}", keep=f"layer{number}-made.txt", undo=undo)
+        made = timed_step(argv, why=f"make {layer.text}", keep=LAYER_MADE.format(number), undo=undo)
         yield replace(made, argv=guarded(made.argv, devices), timeout_s=LONGEST_S)
         name = "device" if number == len(fs.stack) else f"layer{number}"
         yield script_step(LAYER, "find", place.run_dir, uuid, why=f"the device that {layer.kind} offers", binds=name)

@@ -23,11 +23,12 @@ from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
-from mountlab.filesystems.evidence import loop_below, parts_by_heading
+from mountlab.filesystems.evidence import image_loops, parts_by_heading
 from mountlab.filesystems.kept import StateOfMount, StateRecord, read_record
 from mountlab.filesystems.making import Setup, read_commands, setup_of
 from mountlab.filesystems.open_files import read_open_files
 from mountlab.filesystems.read_back import control_files, control_ids, options_in_effect
+from mountlab.filesystems.stack import LAYER_MADE
 from mountlab.fio.report import FILE as FIO_REPORT
 from mountlab.fio.report import decode, latencies_of
 from mountlab.fio.series import PREFIX, Series, read_series
@@ -152,12 +153,22 @@ def measured_rows(
 def _mount_times(mount: Path) -> Iterator[Measurement]:
     """Yield how long the file system took to make and to mount. These figures belong to a mount, not to a workload:
     they stand with the first workload of the sweep, once for each mount."""
-    for file, metric in TIMED_FILES:
-        if (mount / file).exists():
-            parts = parts_by_heading(read_plain(mount / file).decode(errors="replace"))
-            if "elapsed_ns" in parts:  # a box may have no clock that tells parts of a second (timed.sh)
-                elapsed_ns = int(parts["elapsed_ns"])
-                yield Measurement(metric=metric, value=elapsed_ns / NS_PER_S, unit="s", step=1 / NS_PER_S)
+    times = [(metric, _elapsed_s(mount / file)) for file, metric in TIMED_FILES]
+    layers = [_elapsed_s(path) for path in sorted(mount.glob(LAYER_MADE.format("*")))]
+    if layers and None not in layers:
+        times.append(("layers_time", sum(filter(None, layers))))
+    for metric, seconds in times:
+        if seconds is not None:
+            yield Measurement(metric=metric, value=seconds, unit="s", step=1 / NS_PER_S)
+
+
+def _elapsed_s(file: Path) -> float | None:
+    """Return how long the command took whose output a file is; None where there is no such file, and where the box has
+    no clock that tells parts of a second (timed.sh)."""
+    if not file.exists():
+        return None
+    elapsed = parts_by_heading(read_plain(file).decode(errors="replace")).get("elapsed_ns")
+    return None if elapsed is None else int(elapsed) / NS_PER_S
 
 
 def control_of(raw: Path, fs: Filesystem) -> dict[str, str] | None:
@@ -218,7 +229,7 @@ def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, s
     """For file systems on loop images: the type of the file system that holds the first one."""
     types = {}
     for name, evidence in by_filesystem.items():
-        if loop := loop_below(evidence):
+        for loop in image_loops(evidence)[:1]:
             lines = mount_lines(parts_by_heading(evidence["evidence.txt"])["mountinfo"])
             types[name] = next(
                 (line.fstype for line in reversed(lines) if line.device == loop.backing_device), "unknown"

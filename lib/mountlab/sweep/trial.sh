@@ -76,7 +76,7 @@ look_after() {
 snapshot() {
     {
         # shellcheck disable=SC2086 # paths
-        tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg ${cgroup:+"$cgroup"/*.pressure} \
+        tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg /proc/mdstat ${cgroup:+"$cgroup"/*.pressure} \
             /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count $sensors
         printf '\n==> io <==\n'
         while read -r key value; do echo "$key $value"; done < /proc/self/io

@@ -32,7 +32,7 @@ from mountlab_dev.reference.markdown import (
 
 _ANY = "whatever the sweep has a pattern for, the wall time (`from: clock`), and metrics that the sweep defines"
 _FURTHER = {"command": "Any other option is a value for its `{name}` in the command lines."}
-_OF_EVERY_MOUNT = ("mkfs_time", "mount_time")
+_OF_EVERY_MOUNT = ("layers_time", "mkfs_time", "mount_time")
 _KINDS = {
     "size": "size", "duration": "time", "int": "whole number", "flag": "`true` or `false`", "text": "text",
     "any": "text or number", "mapping": "mapping",
@@ -302,8 +302,8 @@ def metrics_page() -> str:
         "`*` stands for any text; the first row of a tool that matches counts. A metric of `tool: command` is what the "
         "patterns of the sweep find.",
         table(("Tool", "Metric", "Taken from"), METRIC_SOURCES),
-        "`mkfs_time` and `mount_time` are of a mount, not of a workload. They are listed with the first workload of "
-        "the sweep, so that n counts mounts. On a scratch device the guard looks before the clock starts.",
+        "`layers_time`, `mkfs_time` and `mount_time` are of a mount, not of a workload. They are listed with the first "
+        "workload of the sweep, so that n counts mounts. On a scratch device the guard looks before the clock starts.",
     )
 
 

@@ -344,7 +344,7 @@ def not_permitted(fs: Filesystem) -> str:
         "pmfs: it writes to physical memory": below.type == "pmfs",
         "pmbd: loading kernel modules needs root": below.pmbd is not None,
         "stack: layers on devices need root": bool(below.stack),
-        "device: a list of scratch devices needs root": len(below.devices) > 1,
+        "a file system on several devices needs root": len(below.devices) > 1 or below.members > 1,
         "image_dir: images lie below the mount root of the helper only": below.image_dir is not None,
         "bind: a directory of others could be reached by another name": below.type == "bind" and below.path is not None,
         "overlay: its layers have to lie where only root may write": fs.over is not None

@@ -14,7 +14,7 @@ from mountlab.core.units import KIB, MIB
 from mountlab.filesystems.layers.base import Blank, LayerKind, Report, judged, need_devices, power_of_two
 from mountlab.filesystems.superblock import Judgement
 
-_CIPHER = re.compile(r"[a-z0-9]+(-[a-z0-9:]+){1,3}")
+_CIPHER = re.compile(r"[a-z0-9,]+(-[a-z0-9:]+){1,3}")
 _HEADER = 16 * MIB
 """What LUKS2 keeps for itself at the beginning (cryptsetup-luksFormat(8), --offset)."""
 _FLAGS = {

@@ -14,15 +14,15 @@ make_luks() {
         case $word in --perf-* | --allow-discards) open="$open $word" ;; *) format="$format $word" ;; esac
     done
     # shellcheck disable=SC2086
-    printf %s "$uuid" | DM_DISABLE_UDEV=$no_udev cryptsetup luksFormat --batch-mode --type luks2 --uuid="$uuid" --pbkdf pbkdf2 \
+    printf %s "$uuid" | cryptsetup luksFormat --batch-mode --type luks2 --uuid="$uuid" --pbkdf pbkdf2 \
         --pbkdf-force-iterations 1000 --key-file=- $format $devices >&2 || return
     # shellcheck disable=SC2086
-    printf %s "$uuid" | DM_DISABLE_UDEV=$no_udev cryptsetup open --type luks2 --key-file=- $open $devices "$name" >&2
+    printf %s "$uuid" | cryptsetup open --type luks2 --key-file=- $open $devices "$name" >&2
 }
 
 show_luks() {
     section status
-    DM_DISABLE_UDEV=$no_udev cryptsetup status "$name"
+    cryptsetup status "$name"
     section table
     dmsetup table "$name"
 }
@@ -31,7 +31,7 @@ undo_luks() {
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         mapping=$(find_luks) || return 0
         read -r called <"/sys/block/${mapping##*/}/dm/name"
-        DM_DISABLE_UDEV=$no_udev cryptsetup close "$called" >&2 && return
+        cryptsetup close "$called" >&2 && return
         sleep 0.3 2>/dev/null || sleep 1
     done
     return 1

@@ -23,6 +23,13 @@ make_md() {
     return 0
 }
 
+# Where no udev does it, the node and the link stay behind.
+drop_nodes() {
+    [ "${DM_DISABLE_UDEV:-}" = 1 ] || return 0
+    [ "$(readlink -f "/dev/md/$name")" != "$array" ] || rm -f "/dev/md/$name"
+    [ -e "/sys/block/${array##*/}" ] || rm -f "$array"
+}
+
 show_md() {
     array=$(find_md) || return
     cd "/sys/block/${array##*/}/md" || return
@@ -39,8 +46,10 @@ show_md() {
 undo_md() {
     array=$(find_md) || return 0
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        mdadm --quiet --stop "$array" >&2 && return
-        find_md >/dev/null || return 0
+        if mdadm --quiet --stop "$array" >&2 || ! find_md >/dev/null; then
+            drop_nodes
+            return 0
+        fi
         sleep 0.3 2>/dev/null || sleep 1
     done
     return 1

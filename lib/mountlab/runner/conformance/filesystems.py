@@ -13,6 +13,7 @@ from typing import Any
 from mountlab.core.model import Filesystem, Place, Step, StepRole
 from mountlab.filesystems.base import BLOCK_DEVICE, NOT_MOUNTED, Family
 from mountlab.filesystems.guard import GUARD, unguarded, uuid_for
+from mountlab.filesystems.stack import LAYER
 from mountlab.runner.conformance.rules import NAME, Rule, require
 
 RUN_DIR = "/mr/r1"
@@ -27,6 +28,8 @@ PLACE = Place(
 """Where a file system of an example is made, in a run that there never is."""
 PACKAGE_MANAGERS = {"apt", "dnf", "zypper", "pacman"}
 _MAKERS = ("mkdir", "losetup", "image.sh", "borrow.sh", "make-dir", "ln")
+_NAMED = re.compile(r"\{(device|journal|member\d+|layer\d+)\}")
+"""What stands for what an earlier step binds."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,11 @@ class FamilyCase:
 
 
 def shortened(argv: tuple[str, ...]) -> str:
-    """Return a command as one line; of a script its name and arguments."""
-    if argv[:2] == ("sh", "-c"):
-        argv = argv[3:]
-    if "sh" in argv and argv[argv.index("sh") + 1] == "-c":
-        at = argv.index("sh")
-        argv = (*argv[:at], *argv[at + 3 :])
-    return " ".join(word or "''" for word in argv)
+    """Return a command as one line; of a script, and of those that it runs, name and arguments."""
+    words = list(argv)
+    while "sh" in words and words[(at := words.index("sh")) + 1 : at + 2] == ["-c"]:
+        del words[at : at + 3]
+    return " ".join(word or "''" for word in words)
 
 
 # --- of a family ------------------------------------------------------------------------------------------------------
@@ -112,6 +113,7 @@ def what_it_makes_is_undone(case: FamilyCase) -> None:
     for step in steps:
         words = [*shortened(step.argv).split(), ""]
         makes = words[0] in _MAKERS or words[1] == "mount" or (words[0] == GUARD and step.binds is not None)
+        makes = makes or f"{LAYER} make" in shortened(step.argv)
         require(makes == (step.undo is not None), f"undo of `{step.why}`", got=step.undo, allowed="what takes it back")
     mounts = [step for step in steps if shortened(step.argv).startswith("timed.sh mount ")]
     for step in mounts:
@@ -131,7 +133,7 @@ def a_device_is_named_before_it_is_used(case: FamilyCase) -> None:
     """A device is named by a step before one uses it."""
 
     def used(argv: tuple[str, ...]) -> set[str]:
-        return {name for name in ("device", "journal") for word in argv if f"{{{name}}}" in word and "\n" not in word}
+        return {name for word in argv if "\n" not in word for name in _NAMED.findall(word)}
 
     bound: set[str] = set()
     for step in case.steps:
@@ -148,7 +150,8 @@ def stays_in_its_place(case: FamilyCase) -> None:
     fs, place = case.fs, case.place
     suffix = f"/mountlab-{place.run_id}-{fs.name}"
     places = [f"{directory}{suffix}" for directory in (fs.path, fs.image_dir, "/dev/shm") if directory]  # noqa: S108  # of a box
-    allowed = tuple(filter(None, (place.run_dir, place.device, place.journal, "/dev/pma", *places)))
+    devices = [stable for stable, _ in place.scratch_devices]
+    allowed = tuple(filter(None, (place.run_dir, *devices, place.journal, "/dev/pma", *places)))
     for path in (word for word in words if word.startswith("/")):
         require(path.startswith(allowed), "a path elsewhere", got=path, allowed=f"below {', '.join(allowed)}")
 
@@ -162,7 +165,7 @@ def formats_below_the_guard(case: FamilyCase) -> None:
         if "mke2fs" in line or "mkfs." in line:
             journal = "journal_dev" in line
             scratch = case.place.journal if journal else case.place.device
-            named = case.fs.journal_device if journal else case.fs.device
+            named = case.fs.journal_device if journal else case.fs.device and not case.fs.stack
             below = line.startswith(f"{GUARD} {scratch} '' " if named else "timed.sh ")
             require(below, f"`{step.why}`", got=line, allowed="format_step of mountlab.filesystems.backing")
             marked = case.place.uuid in line or case.place.journal_uuid in line
@@ -177,7 +180,8 @@ def is_deterministic(case: FamilyCase) -> None:
 def knows_what_it_holds(case: FamilyCase) -> None:
     """What it can hold is known, or left to the box."""
     capacity, backed = case.family.capacity_bytes(case.fs), case.fs.over or case.fs
-    limits = [size for size in (backed.size_bytes, backed.image_bytes, backed.zram_bytes) if size]
+    images = (backed.image_bytes or 0) * backed.members
+    limits = [size for size in (backed.size_bytes, images, backed.zram_bytes) if size]
     is_right = capacity is None if not limits else capacity is not None and 0 < capacity <= min(limits)
     require(is_right, "capacity_bytes", got=capacity, allowed=f"up to {min(limits)}" if limits else "None")
 

@@ -15,6 +15,7 @@ from mountlab.core.errors import InputError, MountlabError, NonConforming, Plugi
 from mountlab.core.model import Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family
+from mountlab.filesystems.guard import uuid_for
 from mountlab.plots import ReportPlot
 from mountlab.programs import TOOLS
 from mountlab.report.sections.figures import PLOTS
@@ -86,7 +87,10 @@ def filesystem_case(family: Family, example: of_filesystems.FilesystemExample) -
     fs = _sweep({"filesystems": {"f": {"type": family.type, **example.entry}}, "workloads": _WORK}).filesystems[0]
     place = of_filesystems.PLACE
     if fs.device:
-        place = replace(place, device="/dev/disk/by-id/x", device_id="8:16,x")
+        further = tuple((f"/dev/disk/by-id/x{at}", f"8:16,x{at}") for at in range(len(fs.more_devices)))
+        place = replace(place, device="/dev/disk/by-id/x", device_id="8:16,x", more_devices=further)
+    layers = tuple(uuid_for("", place.run_id, f"layer{at}") for at in range(len(fs.stack)))
+    place = replace(place, layer_uuids=layers)
     if fs.journal_device:
         place = replace(place, journal="/dev/disk/by-id/j", journal_id="8:32,j")
     return of_filesystems.FamilyCase(family, fs, place)

@@ -1,0 +1,57 @@
+"""Arrays that were not clean while trials ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mountlab.checks.base import Check, Doubt, Evidence, of_trials
+from mountlab.core.groups import by_key
+from mountlab.filesystems.counters import Around
+from mountlab.filesystems.evidence import every_device
+
+
+def unclean_arrays(evidence: Evidence) -> Iterator[Doubt]:
+    """An array of md below the file system synchronised, checked itself, or lacked a device during trials.
+
+    /proc/mdstat shows it before or after a trial, for an array that the file system lies on.
+    """
+    for cell, trials in evidence.trials_with_counters():
+        found = by_key((what, trial_id) for trial_id, around in trials for what in _unclean(evidence, trial_id, around))
+        for what, affected in found.items():
+            yield Doubt.of_cell(
+                cell,
+                f"{of_trials(affected, trials)} the array {what} was not clean: its own reads and writes took their "
+                "part of the devices, or fewer devices answered. Wait until /proc/mdstat shows it clean, and run "
+                "again; a check that the box begins by itself can be put off (mdcheck, checkarray).",
+            )
+
+
+def _arrays_below(evidence: Evidence, trial_id: str) -> list[str]:
+    names = (evidence.device_names.get(device, "") for device in every_device(evidence.levels_of(trial_id)))
+    return [name for name in names if name.startswith("md")]
+
+
+def _unclean(evidence: Evidence, trial_id: str, around: Around) -> Iterator[str]:
+    """Yield 'md127 (resync)', of the arrays below one trial; how far it was differs from trial to trial."""
+    for name in _arrays_below(evidence, trial_id):
+        if state := (around.arrays or {}).get(name):
+            yield f"{name} ({state.partition(' at ')[0]})"
+
+
+def _not_shown(evidence: Evidence) -> str | None:
+    """Blind where a file system lies on an array that the trials saw nothing of."""
+    for _, trials in evidence.trials_with_counters():
+        for trial_id, around in trials:
+            if around.arrays is None and (names := _arrays_below(evidence, trial_id)):
+                return f"/proc/mdstat does not show {names[0]}"
+    return None
+
+
+CHECKS = (
+    Check(
+        "array-not-clean",
+        unclean_arrays,
+        "Wait until the array is clean (/proc/mdstat), and run again.",
+        blind=_not_shown,
+    ),
+)

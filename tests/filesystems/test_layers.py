@@ -1,0 +1,289 @@
+"""What every layer between a file system and its devices must keep, the exact words of each, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from mountlab.core.errors import ParameterError
+from mountlab.core.layer import Layer
+from mountlab.core.model import Filesystem
+from mountlab.core.shell import script_text
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.guard import GUARD, formatted, permitting, uuid_for
+from mountlab.filesystems.layers import LAYERS
+from mountlab.filesystems.layers.base import Blank
+from mountlab.filesystems.stack import layers_in_effect, top_bytes
+from mountlab.runner.conformance.filesystems import PACKAGE_MANAGERS, PLACE, shortened
+from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
+from mountlab.sweep.layer_entry import read_stack
+from rows import every_row
+
+MIB = 1024**2
+UUIDS = tuple(uuid_for("", "r1", "m1", f"layer{number}") for number in (1, 2, 3))
+
+EXAMPLES: dict[str, tuple[int, dict[str, Any]]] = {
+    "md": (4, {"level": "raid10", "chunk": "64KiB", "layout": "f2", "bitmap": "none"}),
+    "lvm": (4, {"kind": "raid10", "stripe": "64KiB"}),
+    "luks": (1, {"cipher": "aes-xts-plain64", "key_size": 256, "sector_size": "4KiB", "no_read_workqueue": True}),
+}
+"""Layer to the number of devices below it, and its options as in a sweep file."""
+each_layer = every_row("kind", list(LAYERS))
+
+
+def layer(kind: str, /, **options: Any) -> Layer:
+    (read,) = read_stack([{"layer": kind, **options}], "f.stack")
+    return read
+
+
+def entry(**keys: Any) -> Filesystem:
+    return read_filesystem("f", FilesystemFile(**{"type": "ext4", "image": "64MiB", **keys}), "f")
+
+
+def words(kind: str, below: int, /, *, zeros: bool = True, **options: Any) -> list[str]:
+    members = tuple(f"/dev/d{number}" for number in range(below))
+    return list(LAYERS[kind].words(layer(kind, **options), members, UUIDS[0], Blank(zeros=zeros)))
+
+
+# --- conformance ------------------------------------------------------------------------------------------------------
+
+
+def test_every_layer_has_an_example_here() -> None:
+    assert set(EXAMPLES) == set(LAYERS)
+
+
+@each_layer
+def test_its_script_makes_finds_shows_and_undoes_it(kind: str) -> None:
+    script = files("mountlab.filesystems.layers").joinpath(f"{kind}.sh").read_text()
+    functions = [f"{verb}_{kind}() {{" for verb in ("make", "find", "show", "undo")]
+    assert [line for line in functions if line not in script.splitlines()] == []
+    assert script in script_text("layer.sh")
+
+
+@each_layer
+def test_its_programs_tell_their_version_and_where_to_get_them(kind: str) -> None:
+    for program in LAYERS[kind].programs:
+        assert program.version[:1] == (program.name,)
+        assert {*program.packages} >= PACKAGE_MANAGERS
+
+
+@each_layer
+def test_what_it_is_and_each_option_are_described(kind: str) -> None:
+    assert LAYERS[kind].__doc__
+    assert all(option.help for option in LAYERS[kind].options.values())
+
+
+@each_layer
+def test_it_offers_less_than_its_devices_hold_and_more_with_larger_ones(kind: str) -> None:
+    below, options = EXAMPLES[kind]
+    sizes = [LAYERS[kind].holds(layer(kind, **options), size * MIB, below) for size in (64, 128)]
+    assert 0 < sizes[0] < sizes[1] < 128 * MIB * below
+
+
+@each_layer
+def test_each_option_of_an_example_is_judged_and_nothing_shown_is_not_in_effect(kind: str) -> None:
+    _, options = EXAMPLES[kind]
+    judged = dict(LAYERS[kind].judge(layer(kind, **options), {}))
+    assert [option.partition(": ")[2].partition("=")[0] for option in judged] == [
+        name for name in LAYERS[kind].options if name in options
+    ]
+    assert "in effect" not in {state for state, _ in judged.values()}
+
+
+@each_layer
+def test_its_words_end_with_its_devices(kind: str) -> None:
+    below, options = EXAMPLES[kind]
+    told = words(kind, below, **options)
+    assert told[told.index("--") + 1 :] == [f"/dev/d{number}" for number in range(below)]
+
+
+# --- the exact words of each ------------------------------------------------------------------------------------------
+
+
+@every_row(
+    ("kind", "below", "zeros", "options", "expected"),
+    [
+        ("md", 2, True, {"level": "raid1"}, "--level=raid1 --raid-devices=2 --assume-clean -- /dev/d0 /dev/d1"),
+        ("md", 2, False, {"level": "raid1"}, "--level=raid1 --raid-devices=2 -- /dev/d0 /dev/d1"),
+        ("md", 2, True, {"level": "raid0", "chunk": "16KiB"},
+         "--level=raid0 --raid-devices=2 --chunk=16 -- /dev/d0 /dev/d1"),
+        ("md", 3, False, {"level": "raid1", "write_mostly": 2, "bitmap": "internal"},
+         "--level=raid1 --raid-devices=3 --bitmap=internal -- /dev/d0 --write-mostly /dev/d1 /dev/d2"),
+        ("md", 4, False, {"level": "raid5", "journal": True},
+         "--level=raid5 --raid-devices=3 --write-journal=/dev/d3 -- /dev/d0 /dev/d1 /dev/d2"),
+        ("luks", 1, True, {}, "-- /dev/d0"),
+        ("luks", 1, True, {"sector_size": "4KiB", "no_write_workqueue": True, "no_read_workqueue": False},
+         "--sector-size=4096 --perf-no_write_workqueue -- /dev/d0"),
+    ],
+)  # fmt: skip
+def test_the_words_that_make_it(kind: str, below: int, zeros: bool, options: dict[str, Any], expected: str) -> None:
+    """On devices of zeros copies and parity are right from the beginning; on others they are made first."""
+    assert " ".join(words(kind, below, zeros=zeros, **options)) == expected
+
+
+@every_row(
+    ("below", "zeros", "options", "expected"),
+    [
+        (1, True, {"kind": "linear"}, ["--type=linear"]),
+        (3, True, {"kind": "striped", "stripe": "64KiB"}, ["--type=striped", "--stripes=3", "--stripesize=64k"]),
+        (3, True, {"kind": "raid1"}, ["--type=raid1", "--mirrors=2", "--nosync"]),
+        (3, False, {"kind": "raid5"}, ["--type=raid5", "--stripes=2"]),
+        (5, True, {"kind": "raid6"}, ["--type=raid6", "--stripes=3"]),
+        (4, True, {"kind": "raid10"}, ["--type=raid10", "--stripes=2", "--mirrors=1", "--nosync"]),
+        (1, True, {"kind": "thin", "chunk": "128KiB"}, ["--type=thin-pool", "--chunksize=128k"]),
+    ],
+)
+def test_the_words_that_make_a_volume(below: int, zeros: bool, options: dict[str, Any], expected: list[str]) -> None:
+    """raid6 of LVM cannot do without its first synchronisation (lvmraid(7), --nosync)."""
+    first, *others = words("lvm", below, zeros=zeros, **options)
+    volumes = first.removeprefix("volumes=").split(",")
+    assert len({*volumes}) == below
+    assert others[: others.index("--")] == expected
+
+
+def test_a_stack_is_made_from_below_and_undone_from_above() -> None:
+    fs = entry(members=3, stack=[{"layer": "md", "level": "raid5"}, {"layer": "luks"}])
+    steps = FAMILIES["ext4"].steps(fs, replace(PLACE, layer_uuids=UUIDS[:2]))
+    told = [shortened(step.argv) for step in steps]
+    made = [line.removeprefix("timed.sh ") for line in told if "layer.sh make" in line]
+    assert made == [
+        f"layer.sh make /mr/r1 md {UUIDS[0]} images --level=raid5 --raid-devices=3 --assume-clean -- {{member1}} "
+        "{member2} {member3}",
+        f"layer.sh make /mr/r1 luks {UUIDS[1]} images -- {{layer1}}",
+    ]
+    assert [step.binds for step in steps if step.binds] == ["member1", "member2", "member3", "layer1", "device"]
+    undone = [shortened(step.undo) for step in reversed(steps) if step.undo]
+    assert [line for line in undone if "layer.sh" in line or "detach" in line] == [
+        f"layer.sh back /mr/r1 {UUIDS[1]}",
+        f"layer.sh back /mr/r1 {UUIDS[0]}",
+        "detach.sh {member3} /mr/r1/img/f-3.img",
+        "detach.sh {member2} /mr/r1/img/f-2.img",
+        "detach.sh {member1} /mr/r1/img/f.img",
+    ]
+
+
+# --- scratch devices --------------------------------------------------------------------------------------------------
+
+SCRATCH = replace(
+    PLACE, device="/dev/disk/by-id/a", device_id="8:0,a", more_devices=(("/dev/disk/by-id/b", "8:16,b"),),
+    layer_uuids=UUIDS[:1],
+)  # fmt: skip
+
+
+def test_a_layer_on_scratch_devices_runs_below_the_guard_of_each() -> None:
+    fs = entry(image=None, device=["a", "b"], stack=[{"layer": "md", "level": "raid1"}])
+    steps = FAMILIES["ext4"].steps(fs, SCRATCH)
+    (made,) = [step for step in steps if "make" in step.argv]
+    assert shortened(made.argv).startswith(
+        f"{GUARD} /dev/disk/by-id/a '' 8:0,a {GUARD} /dev/disk/by-id/b '' 8:16,b "
+        f"timed.sh layer.sh make /mr/r1 md {UUIDS[0]} marked --level=raid1"
+    )
+    assert "marked" in made.argv
+    assert "--assume-clean" not in made.argv, "what lies on them is not known"
+    assert [*formatted(made.argv)] == ["/dev/disk/by-id/a", "/dev/disk/by-id/b"]
+    again = permitting(made.argv, ["/dev/disk/by-id/b"])
+    assert [again[at + 2] for at, word in enumerate(again) if word == GUARD and at > 3] == ["-"]
+    mkfs = next(step for step in steps if "mke2fs" in step.argv)
+    assert GUARD not in mkfs.argv, "what it writes to was made a moment ago"
+
+
+def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_each() -> None:
+    fs = entry(type="btrfs", image=None, device=["a", "b"])
+    steps = FAMILIES["btrfs"].steps(fs, replace(SCRATCH, layer_uuids=()))
+    mkfs = next(step for step in steps if "mkfs.btrfs" in step.argv)
+    assert [*formatted(mkfs.argv)] == ["/dev/disk/by-id/a", "/dev/disk/by-id/b"]
+    assert mkfs.argv[-2:] == ("{device}", "{member2}")
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@every_row(
+    ("keys", "parts"),
+    [
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid6"}]},
+         ["md (level raid6) cannot lie on so many devices", "f.stack[0]", "2 devices below it", "4 or more"]),
+        ({"members": 3, "stack": [{"layer": "md", "level": "raid5", "journal": True}]}, ["3 devices", "4 or more"]),
+        ({"members": 2, "stack": [{"layer": "luks"}]}, ["luks cannot lie on so many", "2 devices below it", "1"]),
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid1"}, {"layer": "md", "level": "raid1"}]},
+         ["f.stack[1]", "1 device below it", "2 or more"]),
+        ({"members": 5, "stack": [{"layer": "lvm", "kind": "raid10"}]}, ["even number", "4, 6, 8"]),
+        ({"members": 2, "stack": [{"layer": "md"}]}, ["md needs a level", "linear, raid0, raid1"]),
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid2"}]}, ["f.stack[0].level", "raid2", "raid10"]),
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid1", "chunk": "64KiB"}]},
+         ["chunk has no meaning here", "chunk: 64KiB with level: raid1", "take chunk out"]),
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid0", "chunk": "48KiB"}]},
+         ["f.stack[0].chunk", "48KiB", "a power of two from 4 KiB"]),
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid1", "write_mostly": 2}]}, ["write_mostly", "1 to 1"]),
+        ({"members": 4, "stack": [{"layer": "md", "level": "raid5", "journal": True, "bitmap": "internal"}]},
+         ["an array has a journal or a bitmap"]),
+        ({"members": 2, "stack": [{"layer": "raid"}]}, ["unknown layer", "f.stack[0].layer", "luks, lvm, md"]),
+        ({"stack": [{"level": "raid1"}]}, ["each layer of a stack says which it is", "md, lvm, luks"]),
+        ({"stack": [{"layer": "luks", "sector": "4KiB"}]}, ["unknown key for layer luks", "sector_size"]),
+        ({"stack": [{"layer": "luks", "cipher": "AES; rm"}]}, ["not a cipher", "aes-xts-plain64"]),
+        ({"stack": [{"layer": "luks", "key_size": 100}]}, ["key_size", "100", "bits"]),
+        ({"members": 2}, ["ext4 lies on one device", "2 devices", "layer: md", "btrfs takes several"]),
+        ({"image": None, "device": ["a", "b"]}, ["ext4 lies on one device", "2 devices"]),
+        ({"image": None, "device": ["a", "a"], "stack": [{"layer": "md", "level": "raid1"}]},
+         ["each device can be named once", "a, a"]),
+        ({"image": None, "device": "a", "members": 2}, ["members says how many images", "a list, device: [a, b]"]),
+        ({"members": 0}, ["members says how many images", "1 to 16"]),
+        ({"image": "20MiB", "stack": [{"layer": "luks"}]}, ["too small for ext4", "of which the layers offer 4"]),
+        ({"type": "tmpfs", "image": None, "size": "64MiB", "stack": [{"layer": "luks"}]}, ["unknown key for tmpfs"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_made_is_refused_with_what_is_allowed(keys: dict[str, Any], parts: list[str]) -> None:
+    with pytest.raises(ParameterError) as refused:
+        entry(**keys)
+    assert [part for part in parts if part not in str(refused.value)] == []
+
+
+# --- how much it holds ------------------------------------------------------------------------------------------------
+
+
+@every_row(
+    ("keys", "most"),
+    [
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid1"}]}, 64),
+        ({"members": 4, "stack": [{"layer": "md", "level": "raid5"}]}, 192),
+        ({"members": 4, "stack": [{"layer": "md", "level": "raid5", "journal": True}]}, 128),
+        ({"members": 4, "stack": [{"layer": "md", "level": "raid6"}]}, 128),
+        ({"members": 4, "stack": [{"layer": "md", "level": "raid10"}, {"layer": "luks"}]}, 112),
+        ({"members": 3, "stack": [{"layer": "lvm", "kind": "linear"}]}, 192),
+        ({"type": "btrfs", "image": "128MiB", "members": 2}, 256),
+    ],
+)
+def test_a_stack_offers_what_copies_and_parity_leave(keys: dict[str, Any], most: int) -> None:
+    """By the definition of each level, in MiB; what the layers keep for themselves is less than a quarter of these."""
+    fs = entry(**keys)
+    assert 0.7 * most * MIB < top_bytes(fs, fs.image_bytes or 0) <= most * MIB
+
+
+# --- what the kernel says ---------------------------------------------------------------------------------------------
+
+RAID10 = """==> /sys/block/md127/md/level <==
+raid10
+==> /sys/block/md127/md/chunk_size <==
+65536
+==> /sys/block/md127/md/layout <==
+513
+==> /sys/block/md127/md/bitmap/location <==
+none
+"""
+
+
+def test_the_options_of_an_array_are_those_of_sysfs() -> None:
+    """A recording of mdadm 4.2 and Linux 6.1: f2 is 1 near and 2 far copies, 1 + 2 * 256."""
+    fs = entry(members=4, stack=[{"layer": "md", **EXAMPLES["md"][1]}])
+    rows = [*layers_in_effect(fs, {"layer1.txt": RAID10})]
+    assert {row.state for row in rows} == {"in effect"}
+    assert [row.option for row in rows] == ["md: level=raid10", "md: chunk=64KiB", "md: layout=f2", "md: bitmap=none"]
+    other = RAID10.replace("513", "258").replace("none", "+8")
+    assert {row.option: (row.state, row.kernel_says) for row in layers_in_effect(fs, {"layer1.txt": other})} == {
+        "md: level=raid10": ("in effect", "md/level says raid10"),
+        "md: chunk=64KiB": ("in effect", "md/chunk_size says 65536"),
+        "md: layout=f2": ("changed", "md/layout says 258"),
+        "md: bitmap=none": ("changed", "md/bitmap/location says internal"),
+    }
