@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -294,6 +296,40 @@ def test_a_balloon_says_whether_free_pages_go_back_to_the_host(
     files(tmp_path, {"sys/kernel/mm/ksm/run": "0\n"})
     found = gathered(tmp_path, "reclaim")
     assert found.get("free_page_reporting") == said
+
+
+RELEASE = os.uname().release
+
+
+@pytest.mark.parametrize(
+    ("texts", "able"),
+    [
+        ({}, set()),
+        (
+            {
+                f"lib/modules/{RELEASE}/modules.dep": "kernel/drivers/md/raid1.ko.xz: kernel/drivers/md/md-mod.ko.xz\n"
+                "kernel/drivers/md/dm-thin-pool.ko: kernel/drivers/md/dm-crypt.ko\nextra/pmbd.ko.zst:\n",
+                f"lib/modules/{RELEASE}/modules.builtin": "kernel/drivers/md/linear.ko\nkernel/drivers/md/md-mod.ko\n",
+            },
+            {"raid1", "dm-thin-pool", "pmbd", "linear"},
+        ),
+        (
+            {"sys/module/dm_crypt/refcnt": "0\n", "sys/class/zram-control/hot_add": "0\n", "sys/module/raid6_pq/x": ""},
+            {"dm-crypt", "zram"},
+        ),
+        (
+            {"proc/config": "CONFIG_MD_RAID456=y\nCONFIG_MD_LINEAR=m\n# CONFIG_DM_CACHE is not set\nCONFIG_ZRAM=y\n"
+             "CONFIG_DM_THIN_PROVISIONING=y\nCONFIG_DM_SNAPSHOT=y\nCONFIG_RAID6_PQ=y\n"},
+            {"raid456", "zram", "dm-thin-pool", "dm-snapshot"},
+        ),
+    ],
+    ids=["none", "modules", "in use", "configuration"],
+)  # fmt: skip
+def test_the_devices_that_a_kernel_can_make(tmp_path: Path, texts: dict[str, str], able: set[str]) -> None:
+    files(tmp_path, texts)
+    for config in (tmp_path / "proc").glob("config"):
+        config.with_suffix(".gz").write_bytes(gzip.compress(config.read_bytes()))
+    assert set(gathered(tmp_path, "kernel_features")) == {"loop"} | able
 
 
 @pytest.mark.parametrize(("threads", "said"), [("kdamond.0\n", "running"), ("kswapd0\n", "not running")])

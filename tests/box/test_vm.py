@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,14 +38,18 @@ def options(argv: tuple[str, ...], name: str) -> list[str]:
 # --- QEMU -------------------------------------------------------------------------------------------------------------
 
 
-def machine(directory: str = "/run/session", accelerator: vm.Accelerator = "tcg") -> tuple[str, ...]:
-    return vm.qemu_argv("/bin/qemu", Guest(Path("/cache/key")), Path(directory), port=2222, accelerator=accelerator)
+def machine(
+    directory: str = "/run/session", accelerator: vm.Accelerator = "tcg", extra: Sequence[str] = ()
+) -> tuple[str, ...]:
+    guest = Guest(Path("/cache/key"))
+    return vm.qemu_argv("/bin/qemu", guest, Path(directory), port=2222, accelerator=accelerator, extra=extra)
 
 
-def test_disks_are_known_by_their_serial_numbers() -> None:
-    devices = options(machine(), "-device")
+@pytest.mark.parametrize("extra", [(), ("disk1", "disk2")])
+def test_disks_are_known_by_their_serial_numbers(extra: tuple[str, ...]) -> None:
+    devices = options(machine(extra=extra), "-device")
     serials = [serial for device in devices for serial in re.findall(r"virtio-blk-pci,.*serial=(\S+)", device)]
-    assert serials == ["mountlab-root", "mountlab-work", "mountlab-scratch", "mountlab-journal"]
+    assert serials == [f"mountlab-{name}" for name in ("root", "work", "scratch", "journal", *extra)]
     assert any(device.startswith("nvdimm,") for device in devices)
 
 
@@ -92,10 +96,17 @@ def test_a_comma_in_a_path_does_not_end_an_option() -> None:
 
 
 def test_disks_of_a_session_take_no_room_before_they_are_used(tmp_path: Path) -> None:
-    vm.make_disks(tmp_path)
+    vm.make_disks(tmp_path, ("disk1", "disk2"))
     sizes = {path.name: path.stat() for path in tmp_path.iterdir()}
     assert sizes["scratch.img"].st_size == vm.SCRATCH_BYTES
+    assert sizes["disk1.img"].st_size == sizes["disk2.img"].st_size == vm.DISK_BYTES
     assert sum(each.st_blocks for each in sizes.values()) * 512 < 2**20
+
+
+def test_further_disks_are_those_of_the_box_file() -> None:
+    box = parse_box({"embedded": "vm", "disks": 3, "scratch": {"data": "/dev/pmem0"}}, name="vm", where="vm.yml")
+    assert vm.extra_disks(box) == ("disk1", "disk2", "disk3")
+    assert vm.extra_disks(BOX) == ()
 
 
 def test_the_box_file_names_the_disks_that_the_guest_has() -> None:

@@ -18,7 +18,8 @@ from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import guest, vm
 from mountlab.box.ssh import Endpoint, SshBox, connect
 from mountlab.core.errors import BoxError, HostKeyError
-from mountlab.core.model import Box, Filesystem
+from mountlab.core.model import VM_DISKS, Box, Filesystem, ScratchDevice
+from mountlab.core.shell import script_argv
 from mountlab.filesystems.effect import effects
 from ordinary import ordinary_user
 from processes import processes_with
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.box, pytest.mark.requires_program("qemu-system-x86_64"
 
 SCRATCH = "/dev/disk/by-id/virtio-mountlab-scratch"
 JOURNAL = "/dev/disk/by-id/virtio-mountlab-journal"
+FURTHER = ("disk1", "disk2")
 PMEM = "/dev/disk/by-id/pmem-6d6f756e-746c-6162-0000-6e766469006d"
 STATX_ATTR_DAX = 0x200000
 
@@ -55,6 +57,7 @@ def test_facts_of_the_virtual_box(vm_connection: BoxConnection) -> None:
     assert gathered.storage.mount_root_fstype == "ext4"
     assert gathered.storage.output_root_fstype == "tmpfs"
     assert gathered.kernel.loop_devices is True
+    assert {"loop", "zram", "raid1", "raid456", "dm-crypt", "dm-thin-pool"} <= set(gathered.kernel.features or ())
     assert {"ext4", "xfs", "btrfs", "overlay", "tmpfs", "ramfs", "hugetlbfs"} <= set(gathered.kernel.filesystems or ())
 
 
@@ -163,15 +166,20 @@ def test_a_second_one_beside_it_has_a_host_key_that_is_checked_and_disks_that_su
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     sh(vm_connection, "touch /run/first")
-    with vm.virtual_box(vm_box) as endpoint:
+    extra = (ScratchDevice(name=name, device=VM_DISKS[name]) for name in FURTHER)
+    box = replace(vm_box, scratch=(*vm_box.scratch, *extra))
+    with vm.virtual_box(box) as endpoint:
         (directory,) = tmp_path.glob("mountlab-vm-*")
         assert directory.stat().st_mode & 0o777 == 0o700
         assert endpoint.key_file.stat().st_mode & 0o777 == 0o600
-        strangers_are_refused(vm_box, endpoint, tmp_path)
-        second = connect(vm_box, endpoint)
+        strangers_are_refused(box, endpoint, tmp_path)
+        second = connect(box, endpoint)
         assert not second.run(("test", "-e", "/run/first")).ok
         sh(second, f"blkid -p {SCRATCH}", ok=False)  # blank: its disks are its own
-        disks_survive_a_reboot(vm_box, endpoint, second)
+        for name in FURTHER:
+            looked = second.run(script_argv("guard.sh", VM_DISKS[name], "", ""), root=True, timeout_s=120.0)
+            assert "is a disk that Mountlab made for this virtual box" in looked.error_text
+        disks_survive_a_reboot(box, endpoint, second)
     assert not directory.exists()
     assert vm_connection.run(("test", "-e", "/run/first")).ok
 
@@ -191,14 +199,14 @@ def strangers_are_refused(box: Box, endpoint: Endpoint, directory: Path) -> None
 
 def disks_survive_a_reboot(box: Box, endpoint: Endpoint, connection: SshBox) -> None:
     """New at the start, they are kept while the guest starts again."""
-    devices = (SCRATCH, JOURNAL, PMEM)
+    devices = (SCRATCH, JOURNAL, PMEM, *(VM_DISKS[name] for name in FURTHER))
     for device in devices:
         assert beginning(connection, device) == "." * 8
         sh(connection, f"printf mountlab | dd of={device} conv=fsync,notrunc status=none")
     sh(connection, "touch /run/before")
     connection = restarted_guest(box, endpoint, connection)
     assert not connection.run(("test", "-e", "/run/before")).ok
-    assert [beginning(connection, device) for device in devices] == ["mountlab"] * 3
+    assert [beginning(connection, device) for device in devices] == ["mountlab"] * len(devices)
     assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
     connection.close()
 

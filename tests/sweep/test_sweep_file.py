@@ -710,6 +710,42 @@ def test_a_scratch_device_must_be_named_by_a_stable_id(device: str) -> None:
     assert "/dev/disk/by-id/" in caught.value.allowed
 
 
+DISK = "/dev/disk/by-id/virtio-mountlab-disk"
+
+
+@pytest.mark.parametrize(
+    ("disks", "scratch", "devices"),
+    [
+        (0, {"data": "/dev/pmem0"}, {"data": "/dev/pmem0"}),
+        (2, {"data": "/dev/pmem0"}, {"data": "/dev/pmem0", "disk1": f"{DISK}1", "disk2": f"{DISK}2"}),
+        (1, {"disk1": f"{DISK}1", "disk2": "/dev/pmem0"}, {"disk1": f"{DISK}1", "disk2": "/dev/pmem0"}),
+        (8, {}, {f"disk{number}": f"{DISK}{number}" for number in range(1, 9)}),
+    ],
+)
+def test_disks_of_the_virtual_box_are_scratch_devices(
+    disks: int, scratch: dict[str, str], devices: dict[str, str]
+) -> None:
+    box = parse_box({"embedded": "vm", "disks": disks, "scratch": scratch}, name="b", where="b.yml")
+    assert {each.name: each.device for each in box.scratch} == devices
+
+
+@pytest.mark.parametrize(
+    ("keys", "where", "got"),
+    [
+        ({"embedded": "vm", "disks": 9}, "b.yml: disks", "9"),
+        ({"embedded": "vm", "disks": -1}, "b.yml: disks", "-1"),
+        ({"embedded": "loopback", "disks": 1}, "b.yml: disks", "1"),
+        ({"host": "h", "disks": 2}, "b.yml: disks", "2"),
+        ({"embedded": "vm", "disks": 1, "scratch": {"disk1": "/dev/pmem0"}}, "b.yml: scratch.disk1", "/dev/pmem0"),
+    ],
+)
+def test_disks_that_a_box_cannot_have(keys: dict[str, object], where: str, got: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse_box(keys, name="b", where="b.yml")
+    assert caught.value.where == where
+    assert got in str(caught.value.got)
+
+
 @every_row("path", ["/", "/srv", "srv/x", "/srv/a b", "/srv/$(id)", "/srv/x/", "~/x", "/srv/../etc", "/srv/."])
 @every_row("key", ["mount_root", "output_root"])
 def test_the_directories_of_a_box_are_plain_paths_below_another(key: str, path: str) -> None:

@@ -73,6 +73,10 @@ class ScratchDevice:
     device: str
 
 
+VM_DISKS = {f"disk{number}": f"/dev/disk/by-id/virtio-mountlab-disk{number}" for number in range(1, 9)}
+"""Name and stable name of each disk that a virtual box can have beside those that every one has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Box:
     """The machine under test, as params/boxes/<name>.yml describes it. Holds no secret."""

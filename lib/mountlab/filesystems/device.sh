@@ -99,7 +99,7 @@ own_fact() {
 made_by_mountlab() {
     [ "$disk" = "$system" ] || return 1
     case $own in
-    serial=mountlab-scratch | serial=mountlab-journal | uuid=6d6f756e-746c-6162-0000-6e766469006d) ;;
+    serial=mountlab-scratch | serial=mountlab-journal | serial=mountlab-disk[1-8] | uuid=6d6f756e-746c-6162-0000-6e766469006d) ;;
     *) return 1 ;;
     esac
     for serial in /sys/block/vd*/serial; do

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Box, ScratchDevice
+from mountlab.core.model import VM_DISKS, Box, ScratchDevice
 from mountlab.core.units import TimeText, parse_seconds
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep.design_entry import LONGEST_TRIAL_S
@@ -57,6 +57,9 @@ class BoxFile(File):
     scratch: dict[str, str] | None = None
     """Whole block devices that may be formatted, once `box claim` has claimed them: your name for each, and its stable
     id. All data on them is lost."""
+    disks: Annotated[int, Field(ge=0, le=len(VM_DISKS))] = 0
+    """Only with `embedded: vm`: further scratch disks of 1 GiB, empty at every start. `disk1`, `disk2` and so on are
+    their names."""
     grace: TimeText = "10min"
     """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
     nothing of us either, ends what runs, unmounts and cleans up by itself."""
@@ -94,8 +97,29 @@ def parse_box(raw: Mapping[str, object], *, name: str, where: str) -> Box:
             got=file.grace,
             allowed=f"{MIN_GRACE_S:g}s to 168h",
         )
-    scratch = tuple(ScratchDevice(name=label, device=device) for label, device in (file.scratch or {}).items())
-    return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "grace"}))
+    scratch = tuple(ScratchDevice(name=label, device=device) for label, device in _scratch(file, where).items())
+    return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "disks", "grace"}))
+
+
+def _scratch(file: BoxFile, where: str) -> dict[str, str]:
+    """Return the stable name of each scratch device, those that `disks` adds last."""
+    if file.disks and file.embedded != "vm":
+        raise ParameterError(
+            "only the virtual box can be given further disks",
+            where=f"{where}: disks",
+            got=str(file.disks),
+            allowed="embedded: vm beside it; any other box names its devices under scratch",
+        )
+    scratch, disks = file.scratch or {}, dict(list(VM_DISKS.items())[: file.disks])
+    for label, device in scratch.items():
+        if disks.get(label, device) != device:
+            raise ParameterError(
+                "the name belongs to a disk that `disks` adds",
+                where=f"{where}: scratch.{label}",
+                got=device,
+                allowed=f"another name, or {disks[label]}",
+            )
+    return scratch | disks
 
 
 def _check_address(file: BoxFile, where: str) -> None:

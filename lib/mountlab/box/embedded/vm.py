@@ -1,10 +1,10 @@
 """The `vm` box: a small virtual machine with its own kernel, for what should not be tried on a machine that one needs.
 
 QEMU runs the guest that `mountlab box prepare vm` built, with KVM where that boots its kernel and by emulation where
-not, as an ordinary process of the user. It has three disks that may be formatted: `mountlab-scratch`,
-`mountlab-journal` and an NVDIMM in fsdax mode. They are new and empty at every start, and are kept while the guest
-reboots: they are files in a directory of the session, removed at its end. What the guest writes to its own disk is gone
-at the end too.
+not, as an ordinary process of the user. It has disks that may be formatted: `mountlab-scratch`, `mountlab-journal`, an
+NVDIMM in fsdax mode, and `mountlab-disk1` and so on where the box file has `disks`. They are new and empty at every
+start, and are kept while the guest reboots: they are files in a directory of the session, removed at its end. What the
+guest writes to its own disk is gone at the end too.
 
 The guest reaches no network; it is reached through one port of 127.0.0.1. Several may run at once.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -25,7 +25,7 @@ from mountlab.box.embedded.guest import QEMU, Guest, built, temporary_directory
 from mountlab.box.embedded.keys import known_hosts
 from mountlab.box.ssh import Endpoint
 from mountlab.core.errors import BoxError
-from mountlab.core.model import Box
+from mountlab.core.model import VM_DISKS, Box
 from mountlab.core.units import GIB, MIB
 
 Accelerator = Literal["kvm", "tcg"]
@@ -39,6 +39,8 @@ KERNEL_WORDS: dict[Accelerator, str] = {"kvm": "", "tcg": "norandmaps tsc=reliab
 clock) and mitigations take time, too."""
 SCRATCH_BYTES = 8 * GIB
 JOURNAL_BYTES = 256 * MIB
+DISK_BYTES = GIB
+"""Of each of the disks that `disks` of a box file counts."""
 NVDIMM_BYTES = 768 * MIB
 """Below 512 MiB mke2fs would choose blocks of 1 KiB, for which ext4 has no DAX."""
 START_TIMEOUT_S = 120.0
@@ -64,7 +66,7 @@ def virtual_box(box: Box, _forwards: bool = False) -> Iterator[Endpoint]:
     qemu = here.needed(QEMU, "the virtual box runs in it", where=f"box {box.name}")
     with private_directory("mountlab-vm-", parent=temporary_directory()) as (directory, watch):
         accelerator = choose_accelerator(qemu, guest)
-        make_disks(directory)
+        make_disks(directory, extra_disks(box))
         with _running(box, qemu, guest, directory, accelerator, watch) as (port, machine):
             yield Endpoint(
                 host=HOST,
@@ -80,14 +82,23 @@ def virtual_box(box: Box, _forwards: bool = False) -> Iterator[Endpoint]:
 # --- the machine ------------------------------------------------------------------------------------------------------
 
 
-def make_disks(directory: Path) -> None:
-    """The disks of one session: sparse files, so that they take only what is written to them."""
-    for name, size in (("scratch", SCRATCH_BYTES), ("journal", JOURNAL_BYTES), ("nvdimm", NVDIMM_BYTES)):
+def extra_disks(box: Box) -> tuple[str, ...]:
+    """Return the names of the disks that the box's scratch devices ask for beside those that every guest has."""
+    devices = {scratch.device for scratch in box.scratch}
+    return tuple(name for name, device in VM_DISKS.items() if device in devices)
+
+
+def make_disks(directory: Path, extra: Sequence[str] = ()) -> None:
+    """Make the disks of one session: sparse files, so that they take only what is written to them."""
+    sizes = {"scratch": SCRATCH_BYTES, "journal": JOURNAL_BYTES, "nvdimm": NVDIMM_BYTES}
+    for name, size in (sizes | dict.fromkeys(extra, DISK_BYTES)).items():
         with (directory / f"{name}.img").open("wb") as file:
             file.truncate(size)
 
 
-def qemu_argv(qemu: str, guest: Guest, directory: Path, *, port: int, accelerator: Accelerator) -> tuple[str, ...]:
+def qemu_argv(
+    qemu: str, guest: Guest, directory: Path, *, port: int, accelerator: Accelerator, extra: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return the command line of QEMU: kernel and initrd directly, disks that are known by their serial numbers."""
     forward, nvdimm = f"hostfwd=tcp:{HOST}:{port}-10.0.2.15:22", _escaped(directory / "nvdimm.img")
     words = f"console=ttyS0 mountlab.accelerator={accelerator} {KERNEL_WORDS[accelerator]}".strip()
@@ -97,8 +108,8 @@ def qemu_argv(qemu: str, guest: Guest, directory: Path, *, port: int, accelerato
         "-chardev", f"file,id=console,path={_escaped(directory / 'console')}", "-serial", "chardev:console",
         *_disk("root", guest.root, "readonly=on"),
         *_disk("work", guest.work, "snapshot=on"),
-        *_disk("scratch", directory / "scratch.img", "discard=unmap"),
-        *_disk("journal", directory / "journal.img", "discard=unmap"),
+        *(word for name in ("scratch", "journal", *extra)
+          for word in _disk(name, directory / f"{name}.img", "discard=unmap")),
         "-object", f"memory-backend-file,id=nvdimm-file,share=on,mem-path={nvdimm},size={NVDIMM_BYTES}",
         "-device", "nvdimm,id=nvdimm,memdev=nvdimm-file",
         # restrict: the guest cannot reach this machine or any other.
@@ -171,7 +182,7 @@ def _running(
     environment = {**os.environ, "TMPDIR": str(directory)}
     for attempt in range(START_ATTEMPTS):
         port = free_port()
-        argv = qemu_argv(qemu, guest, directory, port=port, accelerator=accelerator)
+        argv = qemu_argv(qemu, guest, directory, port=port, accelerator=accelerator, extra=extra_disks(box))
         machine = spawn(argv, directory / "qemu", environment)
         watch(machine)
         try:

@@ -38,15 +38,27 @@ config=$(zcat /proc/config.gz || cat "/boot/config-$(uname -r)" || cat "/lib/mod
     printf '%s\n' "$config" | grep -E '^(# )?CONFIG_({"|".join(OPTIONS)})[= ]'
 }}
 """
-_FEATURES = """
-for module in zram pmbd; do
-    if [ -e "/sys/module/$module" ] || [ -e "/sys/class/$module-control" ] || modinfo "$module" >/dev/null; then
-        echo "$module"
-    fi
-done
+_DEVICES = """
+    zram pmbd linear raid0 raid1 raid456 raid10
+    dm-crypt dm-raid dm-thin-pool dm-integrity dm-writecache dm-cache dm-snapshot
+"""
+_FEATURES = rf"""
+modules=/lib/modules/$(uname -r)
+[ -e "$modules" ] || modules=/run/booted-system/kernel-modules$modules
+{{
+    cat "$modules/modules.dep" "$modules/modules.builtin" || zcat /proc/config.gz
+    ls /sys/module /sys/class
+}} | awk -v wanted="{" ".join(_DEVICES.split())}" '
+    BEGIN {{ count = split(wanted, names, " "); for (i = 1; i <= count; i++) known[names[i]] }}
+    /^CONFIG_.*=y$/ {{ $0 = tolower(substr($0, 8, length($0) - 9)); sub(/^md_/, ""); sub(/provisioning$/, "pool") }}
+    {{
+        sub(/:.*/, ""); sub(/.*\//, ""); sub(/\.ko.*/, ""); sub(/-control$/, ""); gsub(/_/, "-")
+        if ($0 in known) print
+    }}'
 echo loop
 """
-"""`loop` is what every Linux can have: so the list is never empty, which would mean unknown."""
+"""From the list of its modules, or where it has none from its configuration; and what is in use. `loop` is what every
+Linux can have: so the list is never empty, which would mean unknown."""
 _FILESYSTEMS = r"""
 awk '{ print $NF }' /proc/filesystems
 sed -n 's/^alias fs-\([^ ]*\) .*/\1/p' "/lib/modules/$(uname -r)/modules.alias"
