@@ -585,6 +585,14 @@ def test_the_blocks_of_an_image_are_allocated_beforehand(allocated: int, state: 
     assert judge("", now, None, image_bytes=4096, preallocate=False) == []
 
 
+@pytest.mark.parametrize(("allocated", "state"), [(4096, "in effect"), (512, "changed")])
+def test_the_blocks_of_all_images_below_a_layer_are_allocated_beforehand(allocated: int, state: str) -> None:
+    more = f"==> images <==\n7:1 4096 4096\n7:2 4096 {allocated}\n==> slaves <==\n"
+    now = made_up("rw", more=more + "".join(f"7:0\tmd0\t7:{minor}\tloop{minor}\n" for minor in (1, 2)))
+    (row,) = judge("", now, None, image_bytes=4096)
+    assert (row.state, row.kernel_says) == (state, f"{4096 + allocated} of 8192 bytes are allocated")
+
+
 def test_the_compression_of_a_device_in_memory_is_read_back() -> None:
     now = made_up("rw", more="==> /sys/class/block/zram0/comp_algorithm <==\nlzo [lz4]\n")
     (row,) = judge("", now, None, zram_bytes=2**20, zram_algorithm="lzo")

@@ -24,6 +24,7 @@ from mountlab.filesystems.evidence import (
     images,
     kernel_log,
     loops,
+    loops_below,
     mount_lines,
     mount_of,
     mount_options,
@@ -269,6 +270,7 @@ def test_a_level_with_a_device_that_counts_nothing_is_not_held_against_a_tool(
 
 def test_a_layer_on_loop_devices_goes_through_the_cache_where_these_do() -> None:
     layers = layered("9:127", slaves=on(MD, *LOOPS), loop_lines=ON_VDA)
+    assert [loop.device for loop in loops_below(layers)] == list(LOOPS)
     assert not through_cache_below(layers)
     assert through_cache_below({"evidence.txt": layers["evidence.txt"].replace("7:0\t1\t", "7:0\t0\t")})
 

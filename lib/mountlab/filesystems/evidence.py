@@ -243,7 +243,7 @@ def uses_dax(evidence: Mapping[str, str]) -> bool:
     return mount_options(evidence).get("dax") in ("", "always")
 
 
-def image_loops(evidence: Mapping[str, str]) -> list[Loop]:
+def loops_below(evidence: Mapping[str, str]) -> list[Loop]:
     """Return the loop devices of the uppermost level below a file system that has some; [] where it lies on none."""
     known = loops(evidence)
     levels = ([known[device] for device in level if device in known] for level in device_levels(evidence))
@@ -253,7 +253,7 @@ def image_loops(evidence: Mapping[str, str]) -> list[Loop]:
 def through_cache_below(evidence: Mapping[str, str]) -> bool:
     """Return whether the file system lies on a loop device that goes through the page cache of the file system below
     it."""
-    return any(not loop.direct_io for loop in image_loops(evidence))
+    return any(not loop.direct_io for loop in loops_below(evidence))
 
 
 def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:

@@ -8,7 +8,7 @@ from mountlab.core.findings import NOT_IN_EFFECT, OptionEvidence
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.effect import Files, effects
-from mountlab.filesystems.evidence import image_loops
+from mountlab.filesystems.evidence import loops_below
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.stack import layers_in_effect
 from mountlab.filesystems.superblock import proved_by_difference
@@ -32,9 +32,9 @@ def _files_below(files: Files) -> dict[str, str]:
 
 
 def _direct_io(fs: Filesystem, files: Files) -> Iterator[OptionEvidence]:
-    """Yield whether the loop device of an image passes by the page cache of the file system that holds the image."""
+    """Yield whether the loop devices of images pass by the page cache of the file system that holds the images."""
     if fs.image_bytes:
-        modes = {loop.direct_io for loop in image_loops(files)} or {False}
+        modes = {loop.direct_io for loop in loops_below(files)} or {False}
         actual = modes == {True} if fs.direct_io else True in modes
         yield OptionEvidence(
             filesystem=fs.name,

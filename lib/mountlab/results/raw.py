@@ -23,7 +23,7 @@ from mountlab.core.trial_files import TrialFiles
 from mountlab.core.units import NS_PER_S
 from mountlab.filesystems.counters import around
 from mountlab.filesystems.counters_over_time import over_time
-from mountlab.filesystems.evidence import image_loops, parts_by_heading
+from mountlab.filesystems.evidence import loops_below, parts_by_heading
 from mountlab.filesystems.kept import StateOfMount, StateRecord, read_record
 from mountlab.filesystems.making import Setup, read_commands, setup_of
 from mountlab.filesystems.open_files import read_open_files
@@ -229,7 +229,7 @@ def backing_types(by_filesystem: Mapping[str, Mapping[str, str]]) -> dict[str, s
     """For file systems on loop images: the type of the file system that holds the first one."""
     types = {}
     for name, evidence in by_filesystem.items():
-        for loop in image_loops(evidence)[:1]:
+        for loop in loops_below(evidence)[:1]:
             lines = mount_lines(parts_by_heading(evidence["evidence.txt"])["mountinfo"])
             types[name] = next(
                 (line.fstype for line in reversed(lines) if line.device == loop.backing_device), "unknown"
