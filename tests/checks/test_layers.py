@@ -13,18 +13,20 @@ from checks.test_checks_machine import KNOWN
 from facts import known
 from mountlab.checks import CHECKS, Evidence, layer_writes, moved_below
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import DeviceBytes, Levels
+from mountlab.filesystems.evidence import DeviceBytes, DeviceLevels
 from rows import every_row
 
 NAMES = {"9:127": "md127", "253:0": "dm-0", "7:0": "loop0", "7:1": "loop1", "254:0": "vda", "254:16": "vdb"}
-LOOPS: Levels = (("9:127",), ("7:0", "7:1"), ("254:0",))
+LOOPS: DeviceLevels = (("9:127",), ("7:0", "7:1"), ("254:0",))
 """A RAID of two loop devices on one disk."""
-DISKS: Levels = (("9:127",), ("254:0", "254:16"))
-BTRFS: Levels = (("254:0", "254:16"),)
-LUKS: Levels = (("253:0",), ("254:0",))
+DISKS: DeviceLevels = (("9:127",), ("254:0", "254:16"))
+BTRFS: DeviceLevels = (("254:0", "254:16"),)
+LUKS: DeviceLevels = (("253:0",), ("254:0",))
 
 
-def layered(levels: Levels, moved: dict[str, tuple[float, float]], workload: dict[str, Any], **more: Any) -> Evidence:
+def layered(
+    levels: DeviceLevels, moved: dict[str, tuple[float, float]], workload: dict[str, Any], **more: Any
+) -> Evidence:
     """Five trials that move 512 MiB. `moved`: number of a device to MiB that it read and wrote in each."""
     traffic = {number: DeviceBytes(int(read * MIB), int(written * MIB)) for number, (read, written) in moved.items()}
     evidence = build(make(workloads={"w": workload}), traffic=traffic, levels={"m-ext4": levels}, **more)
@@ -49,7 +51,7 @@ def layered(levels: Levels, moved: dict[str, tuple[float, float]], workload: dic
     ],
 )
 def test_what_each_layer_wrote_is_told_for_each_byte_of_the_tool(
-    levels: Levels, written: dict[str, int], layers: list[tuple[str, float]] | None
+    levels: DeviceLevels, written: dict[str, int], layers: list[tuple[str, float]] | None
 ) -> None:
     evidence = layered(levels, {number: (0, size) for number, size in written.items()}, WRITE)
     told = [(one.trials, [(layer.name, layer.per_byte) for layer in one.layers]) for one in layer_writes(evidence)]
@@ -70,7 +72,7 @@ def test_what_reads_only_has_no_amplification_of_writes() -> None:
         (LUKS, {"253:0": 26, "254:0": 512}, True),
     ],
 )
-def test_the_devices_of_a_level_deliver_together(levels: Levels, moved: dict[str, int], raised: bool) -> None:
+def test_the_devices_of_a_level_deliver_together(levels: DeviceLevels, moved: dict[str, int], raised: bool) -> None:
     both = {number: (size, size) for number, size in moved.items()}
     reads = layered(levels, both, READ)
     assert bool([*found("cache-served", reads), *found("device-read-less", reads)]) == raised
@@ -98,7 +100,7 @@ def test_a_layer_below_that_delivered_less_is_named_by_what_lies_above() -> None
     ],
 )
 def test_what_a_raid_adds_is_not_of_other_programs(
-    levels: Levels, moved: dict[str, tuple[float, float]], raised: bool
+    levels: DeviceLevels, moved: dict[str, tuple[float, float]], raised: bool
 ) -> None:
     assert bool(found("other-io", layered(levels, moved, WRITE))) == raised
 
@@ -106,7 +108,7 @@ def test_what_a_raid_adds_is_not_of_other_programs(
 VIRTIO = {name: {"write_cache": "write back"} for name in ("vda", "vdb")}
 
 
-def flushing(levels: Levels, flushes: int, **settings: Any) -> Evidence:
+def flushing(levels: DeviceLevels, flushes: int, **settings: Any) -> Evidence:
     """A thousand commits of four clients; each device that may count flushes counted so many."""
     seen = committing(TPCB, TEN_S, 0, storage={"disk_settings": {**VIRTIO, **settings}})
     traffic = {
@@ -131,7 +133,7 @@ def flushing(levels: Levels, flushes: int, **settings: Any) -> Evidence:
     ],
 )
 def test_flushes_are_those_of_the_first_level_that_counts_them(
-    levels: Levels, flushes: int, named: str, raised: bool
+    levels: DeviceLevels, flushes: int, named: str, raised: bool
 ) -> None:
     """md and device mapper pass flushes on without counting them."""
     seen = flushing(levels, flushes)
@@ -149,7 +151,7 @@ def test_flushes_are_those_of_the_first_level_that_counts_them(
     ],
 )
 def test_where_a_device_of_a_level_counts_no_flushes_they_are_not_known(
-    levels: Levels, settings: dict[str, Any], why: str
+    levels: DeviceLevels, settings: dict[str, Any], why: str
 ) -> None:
     seen = flushing(levels, 0, **settings)
     assert found("not-durable", seen) == []
@@ -175,7 +177,7 @@ def test_each_device_of_a_level_has_a_limit_of_its_own(each: int, raised: bool) 
         ((("9:127",), ("254:0",)), "disk (vda; vda, vdb)"),
     ],
 )
-def test_sides_on_other_devices_differ_in_their_disks(other: Levels, disks: str) -> None:
+def test_sides_on_other_devices_differ_in_their_disks(other: DeviceLevels, disks: str) -> None:
     filesystems = {"ext4": {"type": "ext4", "image": "1GiB"}, "other": {"type": "xfs", "image": "1GiB"}}
     sides = make(filesystems=filesystems, baseline="ext4")
     evidence = build(sides, levels={"m-ext4": DISKS, "m-other": other})

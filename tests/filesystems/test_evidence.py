@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mountlab.core.errors import ParseError
 from mountlab.filesystems.evidence import (
     DeviceBytes,
-    Levels,
+    DeviceLevels,
     counted_levels,
     device_bytes,
     device_levels,
@@ -247,7 +247,9 @@ def layered(device: str, *, slaves: str = "", members: str = "", loop_lines: str
         ),
     ],
 )
-def test_devices_lie_level_by_level_below_a_file_system(about: str, evidence: dict[str, str], levels: Levels) -> None:
+def test_devices_lie_level_by_level_below_a_file_system(
+    about: str, evidence: dict[str, str], levels: DeviceLevels
+) -> None:
     assert device_levels(evidence) == levels, about
 
 
@@ -260,7 +262,7 @@ def test_devices_lie_level_by_level_below_a_file_system(about: str, evidence: di
     ],
 )
 def test_a_level_with_a_device_that_counts_nothing_is_not_held_against_a_tool(
-    evidence: dict[str, str], levels: Levels
+    evidence: dict[str, str], levels: DeviceLevels
 ) -> None:
     counts = "8:0\tsda\t128\tnone\t1\n8:16\tsdb\t128\tnone\t0\n"
     seen = {"evidence.txt": f"{evidence['evidence.txt']}==> below <==\n{counts}"}
@@ -484,7 +486,7 @@ def test_the_device_of_an_overlay_is_that_of_its_upper_directory() -> None:
     ],
 )
 def test_bytes_are_held_against_a_device_that_counts_them_and_not_where_dax_passes_it_by(
-    options: str, iostats: str, levels: Levels, why: str | None
+    options: str, iostats: str, levels: DeviceLevels, why: str | None
 ) -> None:
     """A pmem device counts nothing by default: every read would look as if the page cache had answered."""
     queue = f"==> /sys/class/block/pmem0/queue/iostats <==\n{iostats}\n"

@@ -15,7 +15,7 @@ from mountlab.core.groups import by_key
 from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import Device, DeviceBytes, Levels
+from mountlab.filesystems.evidence import Device, DeviceBytes, DeviceLevels
 from mountlab.filesystems.neighbours import Beside
 from mountlab.filesystems.open_files import OpenFiles
 from mountlab.fio.series import Series
@@ -71,7 +71,7 @@ class Evidence:
     estimates: pd.DataFrame
     traffic: Mapping[str, Mapping[Device, DeviceBytes]]
     """Trial id to what each block device moved while the tool ran."""
-    levels: Mapping[str, Levels]
+    levels: Mapping[str, DeviceLevels]
     """Mount id to the block devices below it, level by level, top first; () for a file system without one."""
     backing_types: Mapping[str, str]
     """File system name to the type of the file system that holds its loop image."""
@@ -174,7 +174,7 @@ class Evidence:
         loads = around.beside.items() if around else ()
         return [load for name, load in loads if (known[name].place.kind == "same") == same]
 
-    def levels_of(self, trial_id: str) -> Levels:
+    def levels_of(self, trial_id: str) -> DeviceLevels:
         """Return the block devices below the file system of a trial, level by level, top first."""
         return self.levels.get(self.mounts[trial_id], ())
 

@@ -16,7 +16,7 @@ from mountlab.core.model import Cell, Filesystem, Sweep
 from mountlab.core.units import KIB, MIB, format_bytes
 from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around
-from mountlab.filesystems.evidence import Levels, every_device
+from mountlab.filesystems.evidence import DeviceLevels, every_device
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
 """Bytes on the device that are not the trial's: beyond this share of the trial's own, and beyond what a journal, a log
@@ -77,7 +77,7 @@ def _foreign_bytes(evidence: Evidence, trial_id: str) -> int:
     return foreign if foreign > max(FOREIGN_BYTES, FOREIGN_SHARE * ours) else 0
 
 
-def _around_loops(levels: Levels) -> Levels:
+def _around_loops(levels: DeviceLevels) -> DeviceLevels:
     """Return the first level of loop devices and the one that their images lie on at last; () where there is none."""
     first = next((place for place, level in enumerate(levels[:-1]) if is_of_loops(level)), None)
     if first is None:

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from mountlab.checks.layers import level_name
 from mountlab.core.box_facts import BoxFacts
-from mountlab.filesystems.evidence import Device, Levels
+from mountlab.filesystems.evidence import Device, DeviceLevels
 from mountlab.filesystems.without_effect import kernel_version
 
 _COUNTED_SINCE = (5, 5)
@@ -17,7 +17,7 @@ _WITHOUT_QUEUE = ("md", "dm-")
 
 
 def flushed_devices(
-    levels: Levels, counted: Container[Device], names: Mapping[Device, str], facts: BoxFacts
+    levels: DeviceLevels, counted: Container[Device], names: Mapping[Device, str], facts: BoxFacts
 ) -> tuple[tuple[Device, ...], str]:
     """Return the devices that count the flushes of a file system, and '' or why none does.
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from mountlab.checks.base import Evidence
 from mountlab.core.model import Cell
 from mountlab.core.numbers import listed
-from mountlab.filesystems.evidence import Device, DeviceBytes, Levels
+from mountlab.filesystems.evidence import Device, DeviceBytes, DeviceLevels
 
 _LOOP_MAJOR = "7:"
 """Of loop devices (kernel: admin-guide/devices.txt)."""
@@ -56,7 +56,7 @@ def _cell_layers(evidence: Evidence, cell: Cell) -> tuple[int, tuple[LayerWrites
     return len(trials), tuple(LayerWrites(name, mean) for name, mean in zip(names, means, strict=True))
 
 
-def _has_layers(levels: Levels) -> bool:
+def _has_layers(levels: DeviceLevels) -> bool:
     """Return whether a file system lies on several devices, or on one that is no loop device and lies on another."""
     return any(len(level) > 1 for level in levels) or not all(map(is_of_loops, levels[:-1]))
 
@@ -66,7 +66,7 @@ def is_of_loops(level: Sequence[Device]) -> bool:
     return all(device.startswith(_LOOP_MAJOR) for device in level)
 
 
-def level_sums(traffic: Mapping[Device, DeviceBytes], levels: Levels) -> list[DeviceBytes]:
+def level_sums(traffic: Mapping[Device, DeviceBytes], levels: DeviceLevels) -> list[DeviceBytes]:
     """Return what the devices of each level moved together, of the levels whose devices were all counted."""
     counted = [level for level in levels if traffic.keys() >= set(level)]
     return [sum((traffic[device] for device in level), DeviceBytes(0, 0)) for level in counted]

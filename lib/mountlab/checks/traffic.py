@@ -11,7 +11,7 @@ from mountlab.checks.flushed import flushed_devices
 from mountlab.checks.layers import level_name, level_sums
 from mountlab.core.model import Cell
 from mountlab.core.units import MIB
-from mountlab.filesystems.evidence import Device, DeviceBytes, Levels, every_device
+from mountlab.filesystems.evidence import Device, DeviceBytes, DeviceLevels, every_device
 
 CACHED_BELOW = 0.9
 """A device that delivered less than this share of what the application read did not answer alone."""
@@ -97,7 +97,7 @@ def below_trial(evidence: Evidence, trial_id: str) -> Below | None:
     return _below(evidence, evidence.traffic.get(trial_id, {}), evidence.levels_of(trial_id))
 
 
-def _below(evidence: Evidence, devices: Mapping[Device, DeviceBytes], levels: Levels) -> Below | None:
+def _below(evidence: Evidence, devices: Mapping[Device, DeviceBytes], levels: DeviceLevels) -> Below | None:
     sums = level_sums(devices, levels)
     if not sums:
         return None

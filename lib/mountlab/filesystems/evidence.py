@@ -12,7 +12,7 @@ from mountlab.core.units import SECTOR_BYTES
 
 Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
-Levels = tuple[tuple[Device, ...], ...]
+DeviceLevels = tuple[tuple[Device, ...], ...]
 """Block devices by how far they are below a file system, those that it lies on itself first."""
 
 _DF = re.compile(r" \d+ +\d+ +-?\d+ +(?:\d+%|-) (/.*)\Z")
@@ -165,7 +165,7 @@ def slaves(evidence: Mapping[str, str]) -> list[Slave]:
     return [Slave(*row) for row in rows if len(row) == 4]
 
 
-def device_levels(evidence: Mapping[str, str]) -> Levels:
+def device_levels(evidence: Mapping[str, str]) -> DeviceLevels:
     """Return the block devices below a file system, level by level: its own, or the devices of a btrfs, then what lies
     directly below all of these.
 
@@ -212,12 +212,12 @@ def _all_below(device: Device, below: Mapping[Device, list[Device]]) -> set[Devi
     return seen
 
 
-def every_device(levels: Levels) -> tuple[Device, ...]:
+def every_device(levels: DeviceLevels) -> tuple[Device, ...]:
     """Return each device once, top first."""
     return tuple(dict.fromkeys(device for level in levels for device in level))
 
 
-def counted_levels(evidence: Mapping[str, str]) -> Levels:
+def counted_levels(evidence: Mapping[str, str]) -> DeviceLevels:
     """Return the devices below, as far as their bytes can be held against those of a tool: without levels in which a
     device counts none. () where that which the file system lies on counts none, and with DAX, where files are read and
     written past the block layer, and past the page cache."""
