@@ -21,8 +21,8 @@ from mountlab.box.embedded import here
 from mountlab.box.ssh import SshBox
 from mountlab.box.testing import ReplayBox
 from mountlab.core.errors import ParameterError, PlanError
-from mountlab.core.layer import Layer
 from mountlab.core.model import Box, Filesystem, Place, ScratchDevice, Step
+from mountlab.core.stack_layer import StackLayer
 from mountlab.filesystems import FAMILIES
 from mountlab.results import paths
 from mountlab.sweep.feasible import check_feasible, without_rights
@@ -109,7 +109,7 @@ OF_EVERY_FAMILY = [
     Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL),
     Filesystem(name="nfs", type="nfs"),
     Filesystem(name="several", type="btrfs", image_bytes=SMALL, members=2),
-    Filesystem(name="luks", type="ext4", image_bytes=SMALL, stack=(Layer("luks"),)),
+    Filesystem(name="luks", type="ext4", image_bytes=SMALL, stack=(StackLayer("luks"),)),
 ]
 
 

@@ -304,7 +304,7 @@ RELEASE = os.uname().release
 @pytest.mark.parametrize(
     ("texts", "able"),
     [
-        ({}, set()),
+        ({f"lib/modules/{RELEASE}/modules.dep": ""}, set()),
         (
             {
                 f"lib/modules/{RELEASE}/modules.dep": "kernel/drivers/md/raid1.ko.xz: kernel/drivers/md/md-mod.ko.xz\n"
@@ -314,13 +314,14 @@ RELEASE = os.uname().release
             {"raid1", "dm-thin-pool", "pmbd", "linear"},
         ),
         (
-            {"sys/module/dm_crypt/refcnt": "0\n", "sys/class/zram-control/hot_add": "0\n", "sys/module/raid6_pq/x": ""},
+            {f"lib/modules/{RELEASE}/modules.dep": "", "sys/module/dm_crypt/refcnt": "0\n",
+             "sys/class/zram-control/hot_add": "0\n", "sys/module/raid6_pq/x": ""},
             {"dm-crypt", "zram"},
         ),
         (
             {"proc/config": "CONFIG_MD_RAID456=y\nCONFIG_MD_LINEAR=m\n# CONFIG_DM_CACHE is not set\nCONFIG_ZRAM=y\n"
-             "CONFIG_DM_THIN_PROVISIONING=y\nCONFIG_DM_SNAPSHOT=y\nCONFIG_RAID6_PQ=y\n"},
-            {"raid456", "zram", "dm-thin-pool", "dm-snapshot"},
+             "CONFIG_DM_THIN_PROVISIONING=y\nCONFIG_DM_SNAPSHOT=y\nCONFIG_RAID6_PQ=y\nCONFIG_BLK_DEV_DM=y\n"},
+            {"raid456", "zram", "dm-thin-pool", "dm-snapshot", "dm-mod"},
         ),
     ],
     ids=["none", "modules", "in use", "configuration"],
@@ -330,6 +331,11 @@ def test_the_devices_that_a_kernel_can_make(tmp_path: Path, texts: dict[str, str
     for config in (tmp_path / "proc").glob("config"):
         config.with_suffix(".gz").write_bytes(gzip.compress(config.read_bytes()))
     assert set(gathered(tmp_path, "kernel_features")) == {"loop"} | able
+
+
+def test_a_kernel_without_a_list_of_its_modules_may_make_any_device(tmp_path: Path) -> None:
+    files(tmp_path, {"sys/module/dm_crypt/refcnt": "0\n"})
+    assert gathered(tmp_path, "kernel_features") == []
 
 
 @pytest.mark.parametrize(("threads", "said"), [("kdamond.0\n", "running"), ("kswapd0\n", "not running")])

@@ -385,4 +385,4 @@ def test_a_lease_that_is_over_cleans_what_its_owner_holds_below_its_roots() -> N
     assert argv[6:9] == ("/o/R", "90", "R")
     clean = leftovers.remove_leftovers_argv("clean", "1000", "/m", "/o", "me")
     assert argv[9:] == clean
-    assert (clean[3:9], clean[-1]) == (("mountlab-clean", "clean", "1000", "", "/m", "/o"), "me")
+    assert (clean[3:9], clean[10]) == (("mountlab-clean", "clean", "1000", "", "/m", "/o"), "me")

@@ -286,6 +286,25 @@ def test_where_the_kernel_does_not_tell_the_check_has_not_passed() -> None:
     assert "zeroed-by-device" not in find_caveats(quiet()).not_checked
 
 
+def on_an_array(*changed: str, **values: Any) -> Evidence:
+    """A file system whose loop device is md127 by name."""
+    return during(*changed, evidence=during(names={**QUIET.names, "7:0": "md127"}), **values)
+
+
+def test_an_array_below_the_file_system_that_was_not_clean() -> None:
+    busy = on_an_array("t0002", arrays={"md127": "resync at 12.6%", "md0": "check at 3.0%"})
+    caveat = the_only("array-not-clean", busy)
+    assert (caveat.severity, caveat.subject) == ("warning", "ext4/r")
+    assert "in 1 of its 10 trials (t0002) the array md127 (resync) was not clean" in caveat.message
+    assert "md0" not in caveat.message, "it lies on no such array"
+
+
+def test_a_clean_array_and_one_that_nothing_was_seen_of() -> None:
+    assert found("array-not-clean", on_an_array(arrays={})) == []
+    assert find_caveats(on_an_array()).not_checked["array-not-clean"] == "/proc/mdstat does not show md127"
+    assert "array-not-clean" not in find_caveats(quiet()).not_checked
+
+
 @pytest.mark.parametrize(("options", "severity"), [([], "warning"), (["discard"], "note")])
 def test_blocks_that_the_device_was_told_to_forget(options: list[str], severity: str) -> None:
     asked = quiet(make(filesystems={"ext4": {**EXT4, "options": options}}))

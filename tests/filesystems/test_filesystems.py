@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from facts import known
 from mountlab.core.errors import ParameterError
-from mountlab.core.layer import Layer
 from mountlab.core.model import MARK_BYTES, Filesystem, Place, Target, Workload
+from mountlab.core.stack_layer import StackLayer
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family, evidence_step
 from mountlab.filesystems.guard import uuid_for
@@ -26,7 +26,7 @@ UUID, JOURNAL_UUID = uuid_for("", "r1", "m1"), uuid_for("", "r1", "m1", "journal
 PLACE = conformance.PLACE
 SCRATCH = replace(PLACE, device="/dev/disk/by-id/x", device_id="8:16,x", journal="/dev/disk/by-id/j", journal_id="8:32")
 SEVERAL = replace(SCRATCH, more_devices=(("/dev/disk/by-id/y", "8:48,y"),))
-MIRROR = Layer("md", {"level": "raid1"}, {"level": "raid1"})
+MIRROR = StackLayer("md", {"level": "raid1"}, {"level": "raid1"})
 LAYERED = replace(PLACE, layer_uuids=(uuid_for("", "r1", "m1", "layer1"), uuid_for("", "r1", "m1", "layer2")))
 MIRRORED = replace(SEVERAL, layer_uuids=LAYERED.layer_uuids[:1])
 BELOW = Filesystem(name="f", type="ext4", image_bytes=GIB, options=("noatime",))
@@ -52,7 +52,7 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
         (made("ext4", device="data", journal_device="j", tunables={"inode_readahead_blks": "64"}), SCRATCH),
         (made("ext4", zram_bytes=GIB, zram_algorithm="lz4", tunables={"queue/scheduler": "none"}), PLACE),
         (made("ext4", pmbd="pmbd16;"), PLACE),
-        (made("ext4", image_bytes=GIB, members=4, stack=(MIRROR, Layer("luks"))), LAYERED),
+        (made("ext4", image_bytes=GIB, members=4, stack=(MIRROR, StackLayer("luks"))), LAYERED),
         (made("ext4", device="a", more_devices=("b",), stack=(MIRROR,)), MIRRORED),
         (
             made("ext4", image_bytes=GIB, journal_image_bytes=64 * MIB, image_dir="/srv"),

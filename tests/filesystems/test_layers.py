@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from mountlab.core.errors import ParameterError
-from mountlab.core.layer import Layer
 from mountlab.core.model import Filesystem
 from mountlab.core.shell import script_text
+from mountlab.core.stack_layer import StackLayer
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import GUARD, formatted, permitting, uuid_for
-from mountlab.filesystems.layers import LAYERS
+from mountlab.filesystems.layers import STACK_LAYERS
 from mountlab.filesystems.layers.base import Blank
 from mountlab.filesystems.stack import layers_in_effect, top_bytes
 from mountlab.runner.conformance.filesystems import PACKAGE_MANAGERS, PLACE, shortened
@@ -30,10 +30,10 @@ EXAMPLES: dict[str, tuple[int, dict[str, Any]]] = {
     "luks": (1, {"cipher": "aes-xts-plain64", "key_size": 256, "sector_size": "4KiB", "no_read_workqueue": True}),
 }
 """Layer to the number of devices below it, and its options as in a sweep file."""
-each_layer = every_row("kind", list(LAYERS))
+each_layer = every_row("kind", list(STACK_LAYERS))
 
 
-def layer(kind: str, /, **options: Any) -> Layer:
+def layer(kind: str, /, **options: Any) -> StackLayer:
     (read,) = read_stack([{"layer": kind, **options}], "f.stack")
     return read
 
@@ -44,14 +44,14 @@ def entry(**keys: Any) -> Filesystem:
 
 def words(kind: str, below: int, /, *, zeros: bool = True, **options: Any) -> list[str]:
     members = tuple(f"/dev/d{number}" for number in range(below))
-    return list(LAYERS[kind].words(layer(kind, **options), members, UUIDS[0], Blank(zeros=zeros)))
+    return list(STACK_LAYERS[kind].words(layer(kind, **options), members, UUIDS[0], Blank(zeros=zeros)))
 
 
 # --- conformance ------------------------------------------------------------------------------------------------------
 
 
 def test_every_layer_has_an_example_here() -> None:
-    assert set(EXAMPLES) == set(LAYERS)
+    assert set(EXAMPLES) == set(STACK_LAYERS)
 
 
 @each_layer
@@ -64,30 +64,30 @@ def test_its_script_makes_finds_shows_and_undoes_it(kind: str) -> None:
 
 @each_layer
 def test_its_programs_tell_their_version_and_where_to_get_them(kind: str) -> None:
-    for program in LAYERS[kind].programs:
+    for program in STACK_LAYERS[kind].programs:
         assert program.version[:1] == (program.name,)
         assert {*program.packages} >= PACKAGE_MANAGERS
 
 
 @each_layer
 def test_what_it_is_and_each_option_are_described(kind: str) -> None:
-    assert LAYERS[kind].__doc__
-    assert all(option.help for option in LAYERS[kind].options.values())
+    assert STACK_LAYERS[kind].__doc__
+    assert all(option.help for option in STACK_LAYERS[kind].options.values())
 
 
 @each_layer
 def test_it_offers_less_than_its_devices_hold_and_more_with_larger_ones(kind: str) -> None:
     below, options = EXAMPLES[kind]
-    sizes = [LAYERS[kind].holds(layer(kind, **options), size * MIB, below) for size in (64, 128)]
+    sizes = [STACK_LAYERS[kind].holds(layer(kind, **options), size * MIB, below) for size in (64, 128)]
     assert 0 < sizes[0] < sizes[1] < 128 * MIB * below
 
 
 @each_layer
 def test_each_option_of_an_example_is_judged_and_nothing_shown_is_not_in_effect(kind: str) -> None:
     _, options = EXAMPLES[kind]
-    judged = dict(LAYERS[kind].judge(layer(kind, **options), {}))
+    judged = dict(STACK_LAYERS[kind].judge(layer(kind, **options), {}))
     assert [option.partition(": ")[2].partition("=")[0] for option in judged] == [
-        name for name in LAYERS[kind].options if name in options
+        name for name in STACK_LAYERS[kind].options if name in options
     ]
     assert "in effect" not in {state for state, _ in judged.values()}
 
@@ -230,7 +230,7 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
          ["each device can be named once", "a, a"]),
         ({"image": None, "device": "a", "members": 2}, ["members says how many images", "a list, device: [a, b]"]),
         ({"members": 0}, ["members says how many images", "1 to 16"]),
-        ({"image": "20MiB", "stack": [{"layer": "luks"}]}, ["too small for ext4", "of which the layers offer 4"]),
+        ({"image": "20MiB", "stack": [{"layer": "luks"}]}, ["too small for ext4", "and the layers offer 4"]),
         ({"type": "tmpfs", "image": None, "size": "64MiB", "stack": [{"layer": "luks"}]}, ["unknown key for tmpfs"]),
     ],
 )  # fmt: skip

@@ -32,7 +32,9 @@ class CellWrites:
 
     cell: Cell
     trials: int
+    """How many of its trials tell it."""
     layers: tuple[LayerWrites, ...]
+    """Top first."""
 
 
 def layer_writes(evidence: Evidence) -> list[CellWrites]:

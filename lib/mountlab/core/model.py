@@ -10,12 +10,12 @@ from typing import Literal, TypeVar
 
 from mountlab.core.conditions import SAME_PLACE, NeighbourPlace
 from mountlab.core.findings import Claim
-from mountlab.core.layer import Layer
 from mountlab.core.metrics import Metric, known_metric
 from mountlab.core.names import cell_id
 from mountlab.core.promises import Promise
 from mountlab.core.search import Search
 from mountlab.core.shown import Shown
+from mountlab.core.stack_layer import StackLayer
 from mountlab.core.state import NEW, Origin, State
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class Filesystem:
     """The name of a scratch device in the box file."""
     more_devices: tuple[str, ...] = ()
     """The names of further ones, where it lies on several."""
-    stack: tuple[Layer, ...] = ()
+    stack: tuple[StackLayer, ...] = ()
     """The layers between its devices and itself, from the devices upwards."""
     zram_bytes: int | None = None
     """A compressed device in memory of this size."""

@@ -1,4 +1,4 @@
-"""What /proc/mdstat says of the arrays of md while a tool runs."""
+"""The state of the arrays of md while a tool runs, by /proc/mdstat."""
 
 from __future__ import annotations
 

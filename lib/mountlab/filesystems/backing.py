@@ -74,7 +74,7 @@ def check(fs: Filesystem, *, smallest: int, where: str, takes_several: bool = Fa
     check_stack(fs, where=where)
     for key, size in (("image", fs.image_bytes), ("zram", fs.zram_bytes)):
         if size is not None and top_bytes(fs, size) < smallest:
-            offered = f", of which the layers offer {format_bytes(float(top_bytes(fs, size)))}" if fs.stack else ""
+            offered = f", and the layers offer {format_bytes(float(top_bytes(fs, size)))} of it" if fs.stack else ""
             raise ParameterError(
                 f"too small for {fs.type}",
                 where=f"{where}.{key}",
@@ -168,7 +168,7 @@ def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
 
 
 def _images(fs: Filesystem, place: Place, names: Sequence[str]) -> tuple[Step, ...]:
-    """Return the steps of all images, the first of which is `place.image`."""
+    """Return the steps of all images; `place.image` is the first."""
     beside = place.image.removesuffix(".img")
     images = [place.image, *(f"{beside}-{number}.img" for number in range(2, len(names) + 1))]
     first = _image(fs, place, images[0], fs.image_bytes, names[0])

@@ -15,10 +15,10 @@ from mountlab.core.findings import OptionEvidence, OptionState
 from mountlab.core.model import Filesystem
 from mountlab.core.units import kernel_bytes
 from mountlab.filesystems.evidence import (
+    device_levels,
     ext4_options,
     images,
     kernel_log,
-    loops_below,
     mount_of,
     mount_options,
     parts_by_heading,
@@ -497,7 +497,9 @@ def _active(text: str) -> str:
 
 def _backing(fs: Filesystem, evidence: Files, report: _Report) -> Iterator[tuple[str, Judgement]]:
     """Yield the judgements of the backing: blocks of the image, compression of the device, an external journal."""
-    found = [image for loop in loops_below(evidence) if (image := images(evidence).get(loop.device))]
+    known = images(evidence)
+    by_level = ([known[device] for device in level if device in known] for level in device_levels(evidence))
+    found = next(filter(None, by_level), [])
     if fs.image_bytes and fs.preallocate and found:
         size, allocated = sum(image.size for image in found), sum(image.allocated for image in found)
         state: OptionState = "in effect" if size - allocated <= _zeroed_late(fs, report) else "changed"

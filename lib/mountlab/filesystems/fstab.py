@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, Filesystem, Place, StepRole
@@ -81,17 +81,33 @@ def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
     """Return comments: what the mount alone does not do. A command that destroys what is there says so."""
     scratch = {device.name: device.device for device in box.scratch}
     journal = scratch.get(fs.journal_device or "", "JOURNAL")
-    place = Place(run_id="", run_dir="", mountpoint="", image=source, device=source, journal=journal)
+    further = tuple((scratch.get(name, name), "") for name in fs.more_devices)
+    place = Place(
+        run_id="",
+        run_dir="",
+        mountpoint="",
+        image=source,
+        device=source,
+        journal=journal,
+        more_devices=further,
+        layer_uuids=("",) * len(fs.stack),
+    )
     steps = FAMILIES[fs.type].steps(fs, place) if fs.over is None else ()
     commands = [_command(step.argv) for step in steps if step.role is StepRole.FORMAT]
     when = "at every boot, after zramctl" if fs.zram_bytes else "once; it destroys what is on the device"
-    lines = [f"# {when}: {_as_typed(words, source, journal)}" for words in commands]
+    named = {"{device}": source, "{journal}": journal} | _further(fs, further)
+    lines = [f"# {when}: {_as_typed(words, named)}" for words in commands]
+    if fs.stack:
+        layers = ", then ".join(layer.text for layer in fs.stack)
+        boot = "what puts them together at boot is theirs (mdadm.conf, lvm.conf, crypttab)"
+        lines.insert(0, f"# once, on {_devices(fs, scratch)}: {layers}; TOP-DEVICE is what they offer; {boot}")
     if fs.zram_bytes:
         algorithm = f" --algorithm {fs.zram_algorithm}" if fs.zram_algorithm else ""
         make = f"zramctl --find --size {fs.zram_bytes}{algorithm}"
         lines.insert(0, f"# at every boot, before all else: {make} (it prints the device: here /dev/zram0)")
     if fs.image_bytes and fs.over is None:
-        lines.insert(0, f"# once: fallocate -l {fs.image_bytes} IMAGE-FILE")
+        times = f", {fs.members} times" if fs.members > 1 else ""
+        lines.insert(0, f"# once{times}: fallocate -l {fs.image_bytes} IMAGE-FILE")
         lines += ["# (measured with direct I/O on the loop device: losetup --direct-io=on)"] if fs.direct_io else []
     lines += [
         f"# at every boot, after the mount: echo {value} > {_tunable(fs, name)}" for name, value in fs.tunables.items()
@@ -113,7 +129,19 @@ def _command(argv: tuple[str, ...]) -> tuple[str, ...]:
     return argv[argv.index("timed.sh") + 1 :] if "timed.sh" in argv else ()
 
 
-def _as_typed(words: tuple[str, ...], source: str, journal: str) -> str:
+def _further(fs: Filesystem, further: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return what stands for each device after the first to the device."""
+    devices = [stable for stable, _ in further] or [f"IMAGE-FILE-{number}" for number in range(2, fs.members + 1)]
+    return {f"{{member{number}}}": device for number, device in enumerate(devices, start=2)}
+
+
+def _devices(fs: Filesystem, scratch: Mapping[str, str]) -> str:
+    """Return the devices below the layers, in words."""
+    of_images = "IMAGE-FILE" if fs.members == 1 else f"{fs.members} image files"
+    return " ".join(scratch.get(name, name) for name in fs.devices) or of_images
+
+
+def _as_typed(words: tuple[str, ...], named: Mapping[str, str]) -> str:
     """Return a mkfs command on these devices, without our mark. mkfs.xfs and mkfs.btrfs keep their -f: the run's own
     file system lies on the device."""
     kept: list[str] = []
@@ -121,7 +149,8 @@ def _as_typed(words: tuple[str, ...], source: str, journal: str) -> str:
         if kept[-1:] == ["-U"] or word == "uuid=":  # with the option before it
             kept.pop()
         elif word not in ("-F", "-q"):
-            kept.append(word.removesuffix(",uuid=").replace("{device}", source).replace("{journal}", journal))
+            word = word.removesuffix(",uuid=")
+            kept.append(re.sub(r"\{\w+\}", lambda found: named.get(found[0], found[0]), word))
     return shlex.join(kept)
 
 

@@ -5,7 +5,7 @@
 #   layer.sh make RUN_DIR KIND UUID MARKED WORD... -- DEVICE...   make it
 #   layer.sh find RUN_DIR UUID                                    print the device that it offers
 #   layer.sh back RUN_DIR UUID                                    undo it; fine where there is nothing left of it
-#   layer.sh show RUN_DIR UUID                                    print what the kernel and its tool say of it, in sections
+#   layer.sh show RUN_DIR UUID                                    print what the kernel and its tool report of it, in sections
 # MARKED: `marked` where the devices are scratch devices: each carries a mark of Mountlab before and after. Else `images`.
 # Each KIND has make_KIND, find_KIND (prints the device that it offers), show_KIND and undo_KIND, which use:
 #   uuid, name   of the layer; hex: the UUID in 32 digits

@@ -1,4 +1,4 @@
-"""The layers between a file system and its devices: the steps that make them, and what the kernel says of each."""
+"""The layers between a file system and its devices: the steps that make them, and what the kernel shows of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mountlab.core.shell import script_argv
 from mountlab.filesystems.base import script_step, timed_step
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import guarded
-from mountlab.filesystems.layers import LAYERS
+from mountlab.filesystems.layers import STACK_LAYERS
 from mountlab.filesystems.layers.base import Blank
 
 LAYER = "layer.sh"
@@ -26,7 +26,7 @@ def check_stack(fs: Filesystem, *, where: str) -> None:
     """Raise ParameterError where a layer cannot lie on what is below it."""
     below = devices_below(fs)
     for at, layer in enumerate(fs.stack):
-        LAYERS[layer.kind].check(layer, below, where=f"{where}.stack[{at}]")
+        STACK_LAYERS[layer.kind].check(layer, below, where=f"{where}.stack[{at}]")
         below = 1
 
 
@@ -40,18 +40,19 @@ def top_bytes(fs: Filesystem, each: int) -> int:
     none."""
     below = devices_below(fs)
     for layer in fs.stack:
-        each, below = LAYERS[layer.kind].holds(layer, each, below), 1
+        each, below = STACK_LAYERS[layer.kind].holds(layer, each, below), 1
     return each * below
 
 
 def layer_programs(fs: Filesystem) -> tuple[Program, ...]:
     """Return the programs that make the layers of a file system."""
-    return tuple(program for kind in {layer.kind: None for layer in fs.stack} for program in LAYERS[kind].programs)
+    kinds = dict.fromkeys(layer.kind for layer in fs.stack)
+    return tuple(program for kind in kinds for program in STACK_LAYERS[kind].programs)
 
 
 def layer_modules(fs: Filesystem) -> tuple[str, ...]:
     """Return the modules of the kernel that the layers of a file system need."""
-    return tuple(dict.fromkeys(module for layer in fs.stack for module in LAYERS[layer.kind].modules(layer)))
+    return tuple(dict.fromkeys(module for layer in fs.stack for module in STACK_LAYERS[layer.kind].modules(layer)))
 
 
 def layer_steps(fs: Filesystem, place: Place, members: tuple[str, ...]) -> Iterator[Step]:
@@ -60,7 +61,7 @@ def layer_steps(fs: Filesystem, place: Place, members: tuple[str, ...]) -> Itera
     for number, (layer, uuid) in enumerate(zip(fs.stack, place.layer_uuids, strict=True), start=1):
         on_scratch = number == 1 and fs.device is not None
         blank = Blank(zeros=number == 1 and fs.image_bytes is not None)
-        words = LAYERS[layer.kind].words(layer, below, uuid, blank)
+        words = STACK_LAYERS[layer.kind].words(layer, below, uuid, blank)
         marked = "marked" if on_scratch else "images"
         argv = script_argv(LAYER, "make", place.run_dir, layer.kind, uuid, marked, *words)
         devices = place.scratch_devices if on_scratch else ()
@@ -78,8 +79,8 @@ def _file(number: int) -> str:
 
 
 def layers_in_effect(fs: Filesystem, files: Mapping[str, str]) -> Iterator[OptionEvidence]:
-    """Yield each option of each layer, and what the kernel and the tool of the layer say of it."""
+    """Yield each option of each layer, and what the kernel and the tool of the layer show of it."""
     for number, layer in enumerate(fs.stack, start=1):
         report = parts_by_heading(files.get(_file(number), ""))
-        for option, (state, says) in LAYERS[layer.kind].judge(layer, report):
+        for option, (state, says) in STACK_LAYERS[layer.kind].judge(layer, report):
             yield OptionEvidence(filesystem=fs.name, option=option, kind="backing", state=state, kernel_says=says)

@@ -33,7 +33,7 @@ from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program, everywhere
 from mountlab.core.units import GIB
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.layers import LAYERS
+from mountlab.filesystems.layers import STACK_LAYERS
 from mountlab.programs import TOOLS
 
 Say = Callable[[str], None]
@@ -95,7 +95,7 @@ def packages() -> tuple[str, ...]:
     """Debian packages of the guest: the base, and what tracing and each tool, file system and layer of our own want."""
     programs = [program for tool in TOOLS.own.values() for program in tool.programs]
     programs += [program for family in FAMILIES.own.values() for program in family.programs]
-    programs += [program for layer in LAYERS.values() for program in layer.programs]
+    programs += [program for layer in STACK_LAYERS.values() for program in layer.programs]
     programs += (*TRACING_PROGRAMS, *PROFILING_PROGRAMS)
     return tuple(sorted({*BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
 

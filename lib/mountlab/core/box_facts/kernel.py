@@ -40,25 +40,27 @@ config=$(zcat /proc/config.gz || cat "/boot/config-$(uname -r)" || cat "/lib/mod
 """
 _DEVICES = """
     zram pmbd linear raid0 raid1 raid456 raid10
-    dm-crypt dm-raid dm-thin-pool dm-integrity dm-writecache dm-cache dm-snapshot
+    dm-mod dm-crypt dm-raid dm-thin-pool dm-integrity dm-writecache dm-cache dm-snapshot
 """
 _FEATURES = rf"""
 modules=/lib/modules/$(uname -r)
 [ -e "$modules" ] || modules=/run/booted-system/kernel-modules$modules
+[ -r "$modules/modules.dep" ] || [ -r /proc/config.gz ] || exit 0
 {{
     cat "$modules/modules.dep" "$modules/modules.builtin" || zcat /proc/config.gz
     ls /sys/module /sys/class
 }} | awk -v wanted="{" ".join(_DEVICES.split())}" '
     BEGIN {{ count = split(wanted, names, " "); for (i = 1; i <= count; i++) known[names[i]] }}
-    /^CONFIG_.*=y$/ {{ $0 = tolower(substr($0, 8, length($0) - 9)); sub(/^md_/, ""); sub(/provisioning$/, "pool") }}
+    /^CONFIG_.*=y$/ {{ $0 = tolower(substr($0, 8, length($0) - 9)); sub(/^md_/, ""); sub(/provisioning$/, "pool")
+        sub(/^blk_dev_dm$/, "dm-mod") }}
     {{
         sub(/:.*/, ""); sub(/.*\//, ""); sub(/\.ko.*/, ""); sub(/-control$/, ""); gsub(/_/, "-")
         if ($0 in known) print
     }}'
 echo loop
 """
-"""From the list of its modules, or where it has none from its configuration; and what is in use. `loop` is what every
-Linux can have: so the list is never empty, which would mean unknown."""
+"""From the list of its modules, or where it has none from its configuration; and what is in use. Nothing where it has
+neither (a container): unknown. `loop` is what every Linux can have: so the list is not empty otherwise."""
 _FILESYSTEMS = r"""
 awk '{ print $NF }' /proc/filesystems
 sed -n 's/^alias fs-\([^ ]*\) .*/\1/p' "/lib/modules/$(uname -r)/modules.alias"

@@ -8,5 +8,5 @@ from mountlab.filesystems.layers.luks import Luks
 from mountlab.filesystems.layers.lvm import Lvm
 from mountlab.filesystems.layers.md import Md
 
-LAYERS: dict[str, LayerKind] = {kind.kind: kind for kind in (Md(), Lvm(), Luks())}
+STACK_LAYERS: dict[str, LayerKind] = {kind.kind: kind for kind in (Md(), Lvm(), Luks())}
 """Name in `stack` to layer."""

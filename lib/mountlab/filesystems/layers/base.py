@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.layer import Layer
 from mountlab.core.model import Program
 from mountlab.core.options import Option
+from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import KIB
 from mountlab.filesystems.superblock import NOTHING, Judgement
 
-Report = Mapping[str, str]
+LayerReport = Mapping[str, str]
 """Heading to text, as layer.sh shows a layer."""
 
 
@@ -34,31 +34,31 @@ class LayerKind(ABC):
     required = ""
     """The option that a sweep has to give; '' for none."""
     options: ClassVar[Mapping[str, Option]]
-    """What a sweep may say of it."""
+    """The options that a sweep may give it."""
     programs: tuple[Program, ...]
 
     @abstractmethod
-    def modules(self, layer: Layer) -> tuple[str, ...]:
+    def modules(self, layer: StackLayer) -> tuple[str, ...]:
         """Return the modules of the kernel that it needs."""
 
     @abstractmethod
-    def check(self, layer: Layer, below: int, *, where: str) -> None:
+    def check(self, layer: StackLayer, below: int, *, where: str) -> None:
         """Raise ParameterError where its options do not make sense together, or on `below` devices."""
 
     @abstractmethod
-    def words(self, layer: Layer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
+    def words(self, layer: StackLayer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
         """Return the words by which its script makes it, the devices last, after `--`."""
 
     @abstractmethod
-    def holds(self, layer: Layer, size: int, below: int) -> int:
+    def holds(self, layer: StackLayer, size: int, below: int) -> int:
         """Return how many bytes it offers on `below` devices of `size` bytes each, at least."""
 
     @abstractmethod
-    def judge(self, layer: Layer, report: Report) -> Iterator[tuple[str, Judgement]]:
-        """Yield each option as the sweep gives it, and what the kernel says of it."""
+    def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
+        """Yield each option as the sweep gives it, and what the kernel shows of it."""
 
 
-def need_devices(layer: Layer, below: int, least: int, *, where: str, most: int | None = None) -> None:
+def need_devices(layer: StackLayer, below: int, least: int, *, where: str, most: int | None = None) -> None:
     """Raise ParameterError for a layer that cannot lie on so many devices."""
     if below < least or (most is not None and below > most):
         allowed = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
@@ -72,7 +72,7 @@ def need_devices(layer: Layer, below: int, least: int, *, where: str, most: int 
         )
 
 
-def only_for(layer: Layer, key: str, names: str, chosen: str, allowed: tuple[str, ...], *, where: str) -> None:
+def only_for(layer: StackLayer, key: str, names: str, chosen: str, allowed: tuple[str, ...], *, where: str) -> None:
     """Raise ParameterError for an option that goes with some values of another one only."""
     if key in layer.options and chosen not in allowed:
         raise ParameterError(
@@ -84,7 +84,7 @@ def only_for(layer: Layer, key: str, names: str, chosen: str, allowed: tuple[str
         )
 
 
-def power_of_two(layer: Layer, key: str, least: int, most: int, *, where: str) -> None:
+def power_of_two(layer: StackLayer, key: str, least: int, most: int, *, where: str) -> None:
     """Raise ParameterError for a size that is no power of two, or out of its range, both in bytes."""
     size = layer.options.get(key)
     if size is not None and (not least <= int(size) <= most or int(size) & (int(size) - 1)):

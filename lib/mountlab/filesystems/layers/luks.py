@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.layer import Layer
 from mountlab.core.model import Program, everywhere
 from mountlab.core.options import Option
+from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import KIB, MIB
-from mountlab.filesystems.layers.base import Blank, LayerKind, Report, judged, need_devices, power_of_two
+from mountlab.filesystems.layers.base import Blank, LayerKind, LayerReport, judged, need_devices, power_of_two
 from mountlab.filesystems.superblock import Judgement
 
 _CIPHER = re.compile(r"[a-z0-9,]+(-[a-z0-9:]+){1,3}")
@@ -46,10 +46,10 @@ class Luks(LayerKind):
         "discards": Option(kind="flag", help="Whether discards go through to the device below."),
     }  # fmt: skip
 
-    def modules(self, layer: Layer) -> tuple[str, ...]:
+    def modules(self, layer: StackLayer) -> tuple[str, ...]:
         return ("dm-crypt",)
 
-    def check(self, layer: Layer, below: int, *, where: str) -> None:
+    def check(self, layer: StackLayer, below: int, *, where: str) -> None:
         need_devices(layer, below, 1, where=where, most=1)
         power_of_two(layer, "sector_size", 512, 4 * KIB, where=where)
         cipher, bits = layer.options.get("cipher"), layer.options.get("key_size")
@@ -62,17 +62,17 @@ class Luks(LayerKind):
                 "not a size of a key", where=f"{where}.key_size", got=str(bits), allowed="bits, such as 256 or 512"
             )
 
-    def words(self, layer: Layer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
+    def words(self, layer: StackLayer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
         options = layer.options
         given = {"cipher": "--cipher", "key_size": "--key-size", "sector_size": "--sector-size"}
         values = (f"{word}={options[name]}" for name, word in given.items() if name in options)
         flags = (word for name, (word, _) in _FLAGS.items() if options.get(name))
         return (*values, *flags, "--", *below)
 
-    def holds(self, layer: Layer, size: int, below: int) -> int:
+    def holds(self, layer: StackLayer, size: int, below: int) -> int:
         return max(0, size - _HEADER)
 
-    def judge(self, layer: Layer, report: Report) -> Iterator[tuple[str, Judgement]]:
+    def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
         status = dict(re.findall(r"^ +([\w ]+): +(.*?)(?: bits| \[bytes\])?$", report.get("status", ""), re.MULTILINE))
         table = report.get("table", "").split()
         for name, value in layer.options.items():

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.layer import Layer
 from mountlab.core.model import Program, everywhere
 from mountlab.core.options import Option
+from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import GIB, KIB, MIB
 from mountlab.filesystems.guard import uuid_for
-from mountlab.filesystems.layers.base import Blank, LayerKind, Report, judged, need_devices, only_for, power_of_two
+from mountlab.filesystems.layers.base import Blank, LayerKind, LayerReport, judged, need_devices, only_for, power_of_two
 from mountlab.filesystems.superblock import Judgement
 
 _LEAST = {"linear": 1, "striped": 2, "raid1": 2, "raid5": 3, "raid6": 5, "raid10": 4, "thin": 1}
@@ -36,11 +36,11 @@ class Lvm(LayerKind):
                         "choice."),
     }  # fmt: skip
 
-    def modules(self, layer: Layer) -> tuple[str, ...]:
+    def modules(self, layer: StackLayer) -> tuple[str, ...]:
         kind = str(layer.options["kind"])
         return ("dm-mod", *(("dm-raid",) if kind.startswith("raid") else ("dm-thin-pool",) if kind == "thin" else ()))
 
-    def check(self, layer: Layer, below: int, *, where: str) -> None:
+    def check(self, layer: StackLayer, below: int, *, where: str) -> None:
         kind = str(layer.options["kind"])
         need_devices(layer, below, _LEAST[kind], where=where)
         only_for(layer, "stripe", "kind", kind, _STRIPED, where=where)
@@ -52,7 +52,7 @@ class Lvm(LayerKind):
                 "raid10 of lvm needs an even number of devices", where=where, got=str(below), allowed="4, 6, 8, ..."
             )
 
-    def words(self, layer: Layer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
+    def words(self, layer: StackLayer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
         """Two-word options go as one, with `=`. The UUID of each physical volume is a word, as the guard reads them."""
         options, kind = layer.options, str(layer.options["kind"])
         volumes = ",".join(uuid_for("", uuid, str(at)) for at in range(len(below)))
@@ -67,13 +67,13 @@ class Lvm(LayerKind):
         }
         return (f"volumes={volumes}", *(word for word, holds in words.items() if holds), "--", *below)
 
-    def holds(self, layer: Layer, size: int, below: int) -> int:
+    def holds(self, layer: StackLayer, size: int, below: int) -> int:
         kind, each = str(layer.options["kind"]), max(0, size - _OVERHEAD)
         if kind in ("raid1", "raid10"):
             return each if kind == "raid1" else each * below // 2
         return int(each * (below - _PARITY.get(kind, 0)) * (0.9 if kind == "thin" else 1))
 
-    def judge(self, layer: Layer, report: Report) -> Iterator[tuple[str, Judgement]]:
+    def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
         rows = [line.strip().split("|") for line in report.get("lvs", "").splitlines()]
         volumes = {row[0].strip("[]"): row[1:] for row in rows if len(row) > 4}
         data, pool = volumes.get("data", [""] * 5), volumes.get("pool", [""] * 5)

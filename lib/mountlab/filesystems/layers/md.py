@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.layer import Layer
 from mountlab.core.model import Program, everywhere
 from mountlab.core.options import Option
+from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import KIB, MIB
-from mountlab.filesystems.layers.base import Blank, LayerKind, Report, judged, need_devices, only_for, power_of_two
+from mountlab.filesystems.layers.base import Blank, LayerKind, LayerReport, judged, need_devices, only_for, power_of_two
 from mountlab.filesystems.superblock import NOTHING, Judgement
 
 _LEAST = {"linear": 2, "raid0": 2, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 2}
@@ -43,11 +43,11 @@ class Md(LayerKind):
         "journal": Option(kind="flag", help="Of raid4, raid5 and raid6: the last device takes every write first."),
     }  # fmt: skip
 
-    def modules(self, layer: Layer) -> tuple[str, ...]:
+    def modules(self, layer: StackLayer) -> tuple[str, ...]:
         level = str(layer.options["level"])
         return (_MODULES.get(level, level),)
 
-    def check(self, layer: Layer, below: int, *, where: str) -> None:
+    def check(self, layer: StackLayer, below: int, *, where: str) -> None:
         level = str(layer.options["level"])
         journal = int(layer.options.get("journal", 0))
         need_devices(layer, below, _LEAST[level] + journal, where=where)
@@ -76,7 +76,7 @@ class Md(LayerKind):
                 allowed="one of them",
             )
 
-    def words(self, layer: Layer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
+    def words(self, layer: StackLayer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:
         options, level = layer.options, str(layer.options["level"])
         count = len(below) - int(options.get("journal", 0))
         known = blank.zeros and level in _REDUNDANT
@@ -94,7 +94,7 @@ class Md(LayerKind):
             members.insert(count - mostly, "--write-mostly")
         return (*(word for word, holds in words.items() if holds), "--", *members)
 
-    def holds(self, layer: Layer, size: int, below: int) -> int:
+    def holds(self, layer: StackLayer, size: int, below: int) -> int:
         level, each = str(layer.options["level"]), max(0, size - _OVERHEAD)
         count = below - int(layer.options.get("journal", 0))
         if level == "raid1":
@@ -103,7 +103,7 @@ class Md(LayerKind):
             return each * count // _copies(layer)
         return each * (count - _PARITY.get(level, 0))
 
-    def judge(self, layer: Layer, report: Report) -> Iterator[tuple[str, Judgement]]:
+    def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
         values = {path.rpartition("/md/")[2]: text.strip() for path, text in report.items() if "/md/" in path}
         states = [set(text.split(",")) for path, text in values.items() if path.endswith("/state")]
         for name, value in layer.options.items():
@@ -124,7 +124,7 @@ class Md(LayerKind):
                 yield option, ("in effect" if found == wanted else "changed", f"{found} devices are {flag}")
 
 
-def _copies(layer: Layer) -> int:
+def _copies(layer: StackLayer) -> int:
     """Return how many copies raid10 keeps: two, where the sweep does not say."""
     return _LAYOUTS[str(layer.options.get("layout", "n2"))][1]
 

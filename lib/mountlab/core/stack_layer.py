@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Layer:
+class StackLayer:
     """An array of several devices, a volume on them, or what encrypts one."""
 
     kind: str
-    """A name of mountlab.filesystems.layers.LAYERS."""
+    """A name of mountlab.filesystems.layers.STACK_LAYERS."""
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """Those that the sweep gives: sizes in bytes, flags as 0 or 1."""
     labels: Mapping[str, str] = field(default_factory=dict)
