@@ -1,0 +1,237 @@
+"""Layers of md, LVM and LUKS in the virtual box, whose kernel has them: made, read back and undone; what a kill leaves
+is found again, and what others have made stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import share_vm
+from mountlab.box.connection import BoxConnection
+from mountlab.box.leftovers import remove_leftovers
+from mountlab.core.model import Place
+from mountlab.core.shell import script_argv
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.guard import uuid_for
+from mountlab.filesystems.layers import STACK_LAYERS
+from mountlab.results import store
+from mountlab.runner import workflow
+from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
+from rows import every_row
+from sweeps import as_is
+
+pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("qemu-system-x86_64")]
+
+RUN_DIR = "/var/tmp/layers/20260101T000000-layers"
+MIRROR, LUKS = {"layer": "md", "level": "raid1"}, {"layer": "luks"}
+DD = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 32, "cache": "as_is"}
+
+
+def on_images(members: int, *stack: dict[str, Any], image: str = "64MiB") -> dict[str, Any]:
+    return {"type": "ext4", "image": image, "members": members, "stack": list(stack)}
+
+
+def md(level: str, **options: Any) -> dict[str, Any]:
+    return {"layer": "md", "level": level, **options}
+
+
+def lvm(kind: str, **options: Any) -> dict[str, Any]:
+    return {"layer": "lvm", "kind": kind, **options}
+
+
+STACKS: dict[str, dict[str, Any]] = {
+    "raid0": on_images(2, md("raid0", chunk="16KiB")),
+    "linear": on_images(2, md("linear")),
+    "raid1": on_images(2, md("raid1", bitmap="internal")),
+    "raid1-mostly": on_images(3, md("raid1", bitmap="none", write_mostly=2)),
+    "raid4": on_images(3, md("raid4", chunk="32KiB")),
+    "raid5-journal": on_images(4, md("raid5", chunk="64KiB", journal=True)),
+    "raid6": on_images(4, md("raid6", chunk="128KiB")),
+    "raid10-n2": on_images(4, md("raid10", layout="n2")),
+    "raid10-f2": on_images(2, md("raid10", layout="f2", chunk="64KiB")),
+    "raid10-o3": on_images(3, md("raid10", layout="o3")),
+    "luks": on_images(1, {**LUKS, "cipher": "aes-xts-plain64", "key_size": 256, "sector_size": "512B"}),
+    "luks-direct": on_images(1, {**LUKS, "sector_size": "4KiB", "no_read_workqueue": True, "discards": True}),
+    "luks-threads": on_images(1, {**LUKS, "no_read_workqueue": False, "no_write_workqueue": False}),
+    "lv-linear": on_images(2, lvm("linear")),
+    "lv-striped": on_images(2, lvm("striped", stripe="16KiB")),
+    "lv-raid1": on_images(2, lvm("raid1")),
+    "lv-raid5": on_images(3, lvm("raid5", stripe="64KiB")),
+    "lv-raid6": on_images(5, lvm("raid6", stripe="32KiB")),
+    "lv-raid10": on_images(4, lvm("raid10", stripe="128KiB")),
+    "lv-thin": on_images(1, lvm("thin", chunk="128KiB"), image="128MiB"),
+    "all": on_images(3, md("raid5"), LUKS, lvm("linear"), image="96MiB"),
+    "btrfs": {"type": "btrfs", "image": "128MiB", "members": 2, "mkfs": ["-d", "raid1", "-m", "raid1"]},
+}
+
+WHAT_IS_LEFT = """
+grep ^md /proc/mdstat; dmsetup ls | grep -v 'No devices'; losetup --list --noheadings
+ls /dev/md /dev/mapper | grep mountlab; pgrep -a dmeventd
+"""
+
+
+def sh(box: BoxConnection, script: str) -> str:
+    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
+    assert done.ok, done.error_text
+    return done.text.strip()
+
+
+def left(box: BoxConnection) -> str:
+    return box.run(("sh", "-c", WHAT_IS_LEFT), root=True).text.strip()
+
+
+@pytest.fixture
+def run_dir(vm_connection: BoxConnection) -> Iterator[str]:
+    """The directory of a run that is interrupted wherever a test likes."""
+    root, name = RUN_DIR.rsplit("/", 1)
+    sh(vm_connection, f"mkdir -p {RUN_DIR}/img && echo made >{root}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
+    sh(vm_connection, f"echo images >{RUN_DIR}/img/.mountlab")
+    yield RUN_DIR
+    remove_leftovers(vm_connection, below=(root, "/dev/shm/layers"))  # of the guest
+    vm_connection.run(("rm", "-rf", root), root=True)
+
+
+UUIDS = tuple(uuid_for("", "layers", str(number)) for number in range(3))
+PLACE = Place(
+    run_id="layers",
+    run_dir=RUN_DIR,
+    mountpoint=f"{RUN_DIR}/mnt/f",
+    image=f"{RUN_DIR}/img/f.img",
+    uuid=uuid_for("", "layers"),
+)
+
+
+def make_until(box: BoxConnection, entry: dict[str, Any], word: str) -> dict[str, str]:
+    """Run the steps of a file system up to the first that has a word in it; return what they print by placeholder."""
+    fs = read_filesystem("f", FilesystemFile(**entry), "f")
+    values: dict[str, str] = {}
+    for step in FAMILIES[fs.type].steps(fs, replace(PLACE, layer_uuids=UUIDS[: len(fs.stack)])):
+        argv = tuple(_filled(each, values) for each in step.argv)
+        if word in argv:
+            break
+        done = box.run(argv, root=True, timeout_s=300.0)
+        assert done.ok, done.error_text
+        if step.binds:
+            values[step.binds] = done.text.strip()
+    return values
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for name, value in values.items() if "\n" not in word else ():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+# --- made, read back, undone ------------------------------------------------------------------------------------------
+
+
+def test_a_mirror_below_encryption_is_made_and_what_a_kill_leaves_of_it_is_undone(
+    vm_connection: BoxConnection, run_dir: str
+) -> None:
+    """Nothing undoes it here, as after a kill: the record in the run's directory is all that clean has."""
+    before = left(vm_connection)
+    values = make_until(vm_connection, on_images(2, MIRROR, LUKS), "mke2fs")
+    assert sh(vm_connection, f"cat /sys/block/{values['device'].removeprefix('/dev/')}/dm/uuid").startswith(
+        "CRYPT-LUKS2-"
+    )
+    assert values["layer1"].startswith("/dev/md")
+    root = RUN_DIR.rpartition("/")[0]
+    removed = remove_leftovers(vm_connection, below=(root, "/dev/shm/layers"))  # of the guest
+    assert [each.name.split()[0] for each in removed if each.kind == "layer"] == ["luks", "md"], "the last first"
+    assert all(each.removed for each in removed), removed
+    assert left(vm_connection) == before
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, vm_connection: BoxConnection) -> store.Run:
+    results = tmp_path_factory.mktemp("results")
+    resolved = as_is(filesystems=STACKS, workloads={"dd": DD}, design={"repeats": 1, "on_ineffective": "caveat"})
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(vm_connection, patch)
+        return store.load_run(workflow.run(resolved, box="vm", results=results))
+
+
+def test_every_layer_is_tried_in_the_virtual_box() -> None:
+    tried = {layer["layer"]: set[str]() for entry in STACKS.values() for layer in entry.get("stack", [])}
+    for entry in STACKS.values():
+        for layer in entry.get("stack", []):
+            tried[layer["layer"]] |= layer.keys() - {"layer"}
+    assert tried == {kind: {*layer.options} for kind, layer in STACK_LAYERS.items()}
+
+
+@pytest.mark.long
+@every_row("name", list(STACKS))
+def test_it_is_measured_and_every_option_of_every_layer_is_in_effect(run: store.Run, name: str) -> None:
+    (row,) = run.trials[run.trials["filesystem"] == name].to_dict("records")
+    assert (row["status"], row["reason"]) == ("ok", "")
+    states = {row.option: (row.state, row.kernel_says) for row in run.options if row.filesystem == name}
+    asked = [f"{layer['layer']}: {key}" for layer in STACKS[name].get("stack", []) for key in layer if key != "layer"]
+    assert [option.partition("=")[0] for option in states if ": " in option and "=" in option] == asked
+    assert {state for state, _ in states.values()} == {"in effect"}, states
+
+
+@pytest.mark.long
+def test_nothing_of_them_is_left(run: store.Run, vm_connection: BoxConnection) -> None:
+    assert left(vm_connection) == ""
+    assert Path(run.path).exists()
+
+
+# --- what others have made --------------------------------------------------------------------------------------------
+
+OTHERS = """set -e
+mkdir -p /var/tmp/others && cd /var/tmp/others
+for name in a b c d; do truncate -s 32M $name; losetup --find --show $PWD/$name; done >loops
+{ read -r a; read -r b; read -r c; read -r d; } <loops
+mdadm --create --quiet /dev/md/others --level=1 --raid-devices=2 --run --assume-clean $a $b </dev/null
+printf x | cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file=- $c
+printf x | cryptsetup open --key-file=- $c others
+export DM_DISABLE_UDEV=1; config='activation { monitoring = 0 }'
+pvcreate -qq -y --config "$config" $d && vgcreate -qq -y --config "$config" others $d
+lvcreate -qq -y --config "$config" -l 100%FREE -n data others
+"""
+LOOK_AT_OTHERS = """cd /var/tmp/others; sync
+sha256sum /dev/md/others /dev/mapper/others /dev/others/data; dmsetup table others
+mdadm --detail --export /dev/md/others"""
+REMOVE_OTHERS = """cd /var/tmp/others; export DM_DISABLE_UDEV=1
+vgremove -qq -ff -y others; cryptsetup close others
+array=$(readlink -f /dev/md/others); mdadm --stop --quiet /dev/md/others
+rm -f /dev/md/others "$array"; xargs losetup -d <loops; cd /; rm -rf /var/tmp/others"""
+
+
+@pytest.fixture
+def others(vm_connection: BoxConnection) -> Iterator[str]:
+    """An array, a mapping and a volume group of somebody else's: what they hold, and are."""
+    try:
+        sh(vm_connection, OTHERS)
+        yield sh(vm_connection, LOOK_AT_OTHERS)
+    finally:
+        vm_connection.run(("sh", "-c", REMOVE_OTHERS), root=True, timeout_s=120.0)
+
+
+@pytest.mark.long
+@every_row("stop_at", ["layer.sh", "find", "mke2fs"])
+def test_what_others_have_made_stays_as_it_is_when_a_half_made_stack_is_undone(
+    stop_at: str, vm_connection: BoxConnection, run_dir: str, others: str
+) -> None:
+    make_until(vm_connection, on_images(4, md("raid5"), LUKS, lvm("linear")), stop_at)
+    root = RUN_DIR.rpartition("/")[0]
+    removed = remove_leftovers(vm_connection, below=(root, "/dev/shm/layers"))  # of the guest
+    assert all(each.removed for each in removed), removed
+    assert sh(vm_connection, LOOK_AT_OTHERS) == others
+    assert "mountlab" not in left(vm_connection)
+
+
+@pytest.mark.long
+def test_a_layer_that_others_have_made_is_not_undone_by_the_name_that_ours_would_have(
+    vm_connection: BoxConnection, run_dir: str, others: str
+) -> None:
+    """The record names it, and its UUID is another one."""
+    sh(vm_connection, f"echo '{UUIDS[0]} md images /dev/loop0' >{run_dir}/layers")
+    sh(vm_connection, f"ln -sfn $(readlink -f /dev/md/others) /dev/md/mountlab-{UUIDS[0].replace('-', '')[16:]}")
+    done = vm_connection.run(script_argv("layer.sh", "back", run_dir, UUIDS[0]), root=True)
+    assert done.ok, done.error_text
+    sh(vm_connection, f"rm -f /dev/md/mountlab-{UUIDS[0].replace('-', '')[16:]}")
+    assert sh(vm_connection, LOOK_AT_OTHERS) == others
