@@ -9,7 +9,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,6 +97,19 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["HOME"] = str(home)
     for name in (*HIDDEN, "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         os.environ.pop(name, None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker of a whole session import another share of the tests first: in a fresh clone the others find what
+    it has compiled, else each would compile all of it, for half a minute."""
+    config = session.config
+    if not _is_worker(config) or config.args != config.getini("testpaths") or config.option.ignore:
+        return
+    first, step = int(workers.WORKER.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for path in sorted(Path(__file__).parent.glob("*/test_*.py"))[first::step]:
+        with suppress(pytest.Collector.CollectError):  # it is shown when the tests are collected
+            _ = pytest.Module.from_parent(session, path=path).obj
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

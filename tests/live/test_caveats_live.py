@@ -16,14 +16,14 @@ from mountlab.checks import CHECKS
 from mountlab.results import store
 from mountlab.results.store import Run
 from mountlab.runner import workflow
-from sweeps import DIR, TMPFS, as_is, sweep
+from sweeps import CLOCK, DIR, TMPFS, as_is, sweep
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("fio")]
 
 IMAGE = {"type": "ext4", "image": "128MiB"}
-WRITE = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "direct": True}
+WRITE = {"tool": "fio", "rw": "write", "bs": "1MiB", "size": "64MiB", "direct": True, **CLOCK}
 READ = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "16MiB", "direct": True, "time_based": True,
-        "runtime": "600ms", "log_avg_msec": 20, "rate_iops": 600}  # fmt: skip
+        "runtime": "600ms", "log_avg_msec": 20, "rate_iops": 600, **CLOCK}  # fmt: skip
 SYNCED = """
 n=0
 while [ $n -lt 60 ]; do n=$((n + 1)); echo $n >> "$1/log"; [ $((n % $2)) != 0 ] || sync "$1/log"; done
@@ -83,6 +83,7 @@ def test_direct_io_with_data_journal_is_seen_to_go_through_the_page_cache(run: R
     assert noted == {"tmpfs/write", "tmpfs/read"}
 
 
+@pytest.mark.machine
 def test_commits_that_are_synced_each_tenth_time_were_not_durable(run: Run) -> None:
     assert raised(run, "not-durable") == {"ext4/commits every=10"}
 
