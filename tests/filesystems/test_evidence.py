@@ -352,6 +352,12 @@ def test_flushes_are_the_nineteenth_field_and_0_where_it_lacks() -> None:
     assert list(device_traffic(f"{line}\n", f"{line}\n").values()) == [DeviceBytes(0, 0, 0)]
 
 
+def test_a_device_that_has_moved_nothing_since_it_is_there_is_left_out() -> None:
+    """A recording of Linux 6.1: md counts what its linear arrays move on the devices below alone."""
+    text = "==> /proc/diskstats <==\n   7  4 loop4 40 0 9656 1 116 0 {} 2 0 3 4\n   9 127 md127 0 0 0 0 0 0 0 0 0 0 0\n"
+    assert device_traffic(text.format(64488), text.format(64496)) == {"7:4": DeviceBytes(read=0, written=4096)}
+
+
 def test_a_device_that_came_or_went_meanwhile_is_left_out() -> None:
     line = "   8       {} sd{} 1 0 {} 0 1 0 {} 0 0 0 0\n"
     before = "==> /proc/diskstats <==\n" + line.format(0, "a", 10, 20) + line.format(16, "b", 0, 0)
@@ -496,3 +502,13 @@ def test_bytes_are_held_against_a_device_that_counts_them_and_not_where_dax_pass
         f"==> df <==\n/dev/pmem0 9 0 9 0% /m\n==> loops <==\n\n{queue}"
     )
     assert (counted_levels({"evidence.txt": text}), uncounted_reason({"evidence.txt": text})) == (levels, why)
+
+
+def test_device_mapper_counts_bytes_whatever_its_flag_tells() -> None:
+    """A recording of Linux 6.1: `iostats` of dm-0 is 0, and /proc/diskstats has what it moved."""
+    text = (
+        "==> st_dev <==\n64768\n==> root <==\n755\n==> device <==\n253:0\n==> name <==\ndm-0\n"
+        "==> mountinfo <==\n30 1 253:0 / /m rw - ext4 /dev/dm-0 rw\n==> df <==\n/dev/dm-0 9 0 9 0% /m\n==> loops <==\n\n"
+        "==> slaves <==\n253:0\tdm-0\t8:0\tsda\n==> /sys/class/block/dm-0/queue/iostats <==\n0\n"
+    )
+    assert counted_levels({"evidence.txt": text}) == (("253:0",), ("8:0",))

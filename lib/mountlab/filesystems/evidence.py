@@ -264,14 +264,18 @@ def zeroed_at_once(evidence: Mapping[str, str]) -> int | None:
 
 
 def _counts_nothing(evidence: Mapping[str, str]) -> bool:
-    top = any(path.endswith("/queue/iostats") and text == "0" for path, text in settings(evidence).items())
-    return top or bool(_silent(evidence) & set(_own_devices(evidence)))
+    flags = {path for path, text in settings(evidence).items() if path.endswith("/queue/iostats") and text == "0"}
+    return any(_BY_ITSELF not in path for path in flags) or bool(_silent(evidence) & set(_own_devices(evidence)))
 
 
 def _silent(evidence: Mapping[str, str]) -> set[Device]:
     """Return devices below others that count no bytes."""
     rows = [line.split("\t") for line in parts_by_heading(evidence["evidence.txt"]).get("below", "").splitlines()]
-    return {row[0] for row in rows if row[4:] == ["0"]}
+    return {row[0] for row in rows if row[4:] == ["0"] and not f"/{row[1]}".startswith(_BY_ITSELF)}
+
+
+_BY_ITSELF = "/dm-"
+"""How the names of devices begin that count whatever `queue/iostats` is: those of device mapper (drivers/md/dm.c)."""
 
 
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
@@ -329,6 +333,8 @@ def device_bytes(snapshot: str) -> dict[Device, DeviceBytes]:
 
 
 def device_traffic(before: str, after: str) -> dict[Device, DeviceBytes]:
-    """Return bytes that each device moved between two snapshots. A device that is in only one of them is left out."""
+    """Return bytes that each device moved between two snapshots. A device that is in only one of them is left out, and
+    one that has moved nothing since it is there: it does not count (linear of md), or nothing lies on it."""
     earlier, later = device_bytes(before), device_bytes(after)
-    return {number: later[number] - earlier[number] for number in later if number in earlier}
+    counting = {number for number, moved in later.items() if moved.read or moved.written}
+    return {number: later[number] - earlier[number] for number in later if number in earlier and number in counting}
