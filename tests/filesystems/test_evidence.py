@@ -508,7 +508,8 @@ def test_device_mapper_counts_bytes_whatever_its_flag_tells() -> None:
     """A recording of Linux 6.1: `iostats` of dm-0 is 0, and /proc/diskstats has what it moved."""
     text = (
         "==> st_dev <==\n64768\n==> root <==\n755\n==> device <==\n253:0\n==> name <==\ndm-0\n"
-        "==> mountinfo <==\n30 1 253:0 / /m rw - ext4 /dev/dm-0 rw\n==> df <==\n/dev/dm-0 9 0 9 0% /m\n==> loops <==\n\n"
+        "==> mountinfo <==\n30 1 253:0 / /m rw - ext4 /dev/dm-0 rw\n==> df <==\n/dev/dm-0 9 0 9 0% /m\n"
+        "==> loops <==\n\n"
         "==> slaves <==\n253:0\tdm-0\t8:0\tsda\n==> /sys/class/block/dm-0/queue/iostats <==\n0\n"
     )
     assert counted_levels({"evidence.txt": text}) == (("253:0",), ("8:0",))

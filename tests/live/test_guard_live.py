@@ -57,6 +57,45 @@ def test_udev_that_looks_into_a_device_for_a_moment_is_waited_for(made: Disks) -
     assert guard(device).returncode == 0
 
 
+# --- several devices, and layers on them ------------------------------------------------------------------------------
+
+
+def below_both(first: str, second: str, *words: str) -> Done:
+    return guard(first, "guard.sh", second, "", "", *words)
+
+
+def test_a_command_runs_where_the_guards_of_all_its_devices_let_it_pass(made: Disks) -> None:
+    first, second = claimed()(made), claimed()(made)
+    done = below_both(first, second, "echo", first, second)
+    assert (done.returncode, done.stdout.strip()) == (0, f"{first} {second}"), done.stderr
+    assert_refused(below_both(first, second, "echo", first), f"is {second}, which the command does not name")
+
+
+def test_a_command_is_not_run_where_one_of_its_devices_is_somebody_s(made: Disks) -> None:
+    ours, theirs = claimed()(made), made.loop()
+    disks.ext4(theirs)
+    before = made.digests()[1]
+    for first, second in ((ours, theirs), (theirs, ours)):
+        assert_refused(below_both(first, second, "echo", first, second), "holds ext4, id ", THEIRS)
+    assert made.digests()[1] == before
+
+
+@pytest.mark.parametrize("write_member", [disks.md_member, disks.luks, disks.lvm_member], ids=["md", "luks", "lvm"])
+def test_a_member_of_a_layer_is_ours_by_the_uuid_that_the_guard_has_recorded(
+    write_member: Callable[[str, str], None], made: Disks
+) -> None:
+    """As a kill leaves it while a layer lies on the device."""
+    device, layer = claimed()(made), another_id()
+    assert guard(device, "true", layer, device).returncode == 0
+    disks.write(device, bytes(1024), at=1024)  # the mark: what makes a layer writes over it
+    write_member(device, layer)
+    looked = guard(device)
+    assert looked.returncode == 0, looked.stderr
+    assert "of Mountlab's own (UUID " in looked.stderr
+    write_member(device, THEIRS)
+    assert_refused(guard(device), "holds (linux_raid_member|crypto_LUKS|LVM2_member),? ", ".+")
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 
 

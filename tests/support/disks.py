@@ -10,6 +10,7 @@ import subprocess
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -248,14 +249,18 @@ def journal(device: str, identity: str = THEIRS) -> None:
     command("mke2fs", "-q", "-F", "-O", "journal_dev", "-b", "4096", "-U", identity, device)
 
 
-def lvm_member(device: str) -> None:
+def lvm_member(device: str, identity: str = "") -> None:
+    """LVM writes the 32 digits of a UUID as 6-4-4-4-4-4-6."""
     only = f'devices {{ filter=["a|^{device}$|", "r|.*|"] use_devicesfile=0 }}'
-    command("pvcreate", "-qq", "-ff", "-y", "--config", only, device)
+    digits, ends = identity.replace("-", ""), (0, 6, 10, 14, 18, 22, 26, 32)
+    grouped = "-".join(digits[begin:end] for begin, end in pairwise(ends))
+    given = ("--uuid", grouped, "--norestorefile") if identity else ()
+    command("pvcreate", "-qq", "-ff", "-y", "--config", only, *given, device)
 
 
-def md_superblock(at_sector: int) -> bytes:
+def md_superblock(at_sector: int, identity: str = THEIRS) -> bytes:
     """A member of a RAID 1 of two, metadata 1.x, as mdadm would write it: little endian, with its checksum."""
-    array, member = uuid.UUID(THEIRS).bytes, uuid.UUID(OURS).bytes
+    array, member = uuid.UUID(identity).bytes, uuid.UUID(OURS).bytes
     block = struct.pack("<IIII16s32sQIIQIII", 0xA92B4EFC, 1, 0, 0, array, b"box:0", 0, 1, 0, 100_000, 0, 2, 0)
     block = block.ljust(128, b"\0") + struct.pack("<QQQQII16s", 2048, 100_000, at_sector, 0, 0, 0, member)
     block = block.ljust(192, b"\0") + struct.pack("<QQQII", 0, 1, 2**64 - 1, 0, 2)
@@ -265,8 +270,8 @@ def md_superblock(at_sector: int) -> bytes:
     return block[:216] + struct.pack("<I", checksum) + block[220:]
 
 
-def md_member(device: str) -> None:
-    write(device, md_superblock(8), at=4096)
+def md_member(device: str, identity: str = THEIRS) -> None:
+    write(device, md_superblock(8, identity), at=4096)
 
 
 def md_member_at_the_end(device: str) -> None:
@@ -274,8 +279,8 @@ def md_member_at_the_end(device: str) -> None:
     write(device, md_superblock(SIZE // 512 - 16), at=SIZE - 8192)
 
 
-def luks(device: str) -> None:
-    header = b"LUKS\xba\xbe" + struct.pack(">H", 1) + b"aes".ljust(160, b"\0") + THEIRS.encode().ljust(40, b"\0")
+def luks(device: str, identity: str = THEIRS) -> None:
+    header = b"LUKS\xba\xbe" + struct.pack(">H", 1) + b"aes".ljust(160, b"\0") + identity.encode().ljust(40, b"\0")
     write(device, header)
 
 
