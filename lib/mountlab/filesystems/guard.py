@@ -11,6 +11,8 @@ from hashlib import sha256
 from mountlab.core.model import Box, Place, Step
 from mountlab.core.shell import script_argv
 
+MAKES_DEVICES = "layer.sh"
+"""Name of the script whose devices were made a moment ago, on scratch devices or images."""
 GUARD, CLAIM = "guard.sh", "claim.sh"
 """The names by which the scripts stand in a command. DEVICE, CUT_OFF and EXPECTED follow the guard's, and the command
 that it lets pass."""
@@ -125,11 +127,15 @@ def unguarded(steps: Iterable[Step], place: Place) -> Iterator[Step]:
     """Yield the steps that name a scratch device and neither run below the guard nor only mount or read it."""
     steps = tuple(steps)
     paths = [*(path for path, _ in place.scratch_devices), *filter(None, (place.journal,))]
-    names = {f"{{{step.binds}}}" for step in steps if step.binds and GUARD in step.argv}
+    made = {step.binds for step in steps if MAKES_DEVICES in step.argv}
+    names = {"device": place.device, "journal": place.journal}
+    scratch = {name for name, path in names.items() if path} | {step.binds for step in steps if GUARD in step.argv}
+    held = {f"{{{name}}}" for name in scratch - made if name}
     for step in steps:
         for argv in (step.argv, step.undo or ()):
             command = argv[3:] if argv[:2] == ("sh", "-c") else argv
             first = command[1:2] if command[:1] == ("timed.sh",) else command[:1]
-            named = any(name in word for name in (*names, *paths) for word in command)
+            named = any(name in word for name in held for word in command)
+            named |= any(path in word for path in paths for word in argv)
             if named and not {*first} & {GUARD, *_ONLY_LOOKS}:
                 yield step

@@ -10,12 +10,10 @@ from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.shell import script_argv
 from mountlab.filesystems.base import script_step, timed_step
 from mountlab.filesystems.evidence import parts_by_heading
-from mountlab.filesystems.guard import guarded
+from mountlab.filesystems.guard import MAKES_DEVICES, guarded
 from mountlab.filesystems.layers import STACK_LAYERS
 from mountlab.filesystems.layers.base import Blank
 
-LAYER = "layer.sh"
-"""Name of the script that makes and undoes layers, as an argument of the command."""
 LAYER_MADE = "layer{}-made.txt"
 """Name of the file of raw output with how long a layer took to be made."""
 LONGEST_S = 24 * 3600.0
@@ -63,14 +61,18 @@ def layer_steps(fs: Filesystem, place: Place, members: tuple[str, ...]) -> Itera
         blank = Blank(zeros=number == 1 and fs.image_bytes is not None)
         words = STACK_LAYERS[layer.kind].words(layer, below, uuid, blank)
         marked = "marked" if on_scratch else "images"
-        argv = script_argv(LAYER, "make", place.run_dir, layer.kind, uuid, marked, *words)
+        argv = script_argv(MAKES_DEVICES, "make", place.run_dir, layer.kind, uuid, marked, *words)
         devices = place.scratch_devices if on_scratch else ()
-        undo = script_argv(LAYER, "back", place.run_dir, uuid)
+        undo = script_argv(MAKES_DEVICES, "back", place.run_dir, uuid)
         made = timed_step(argv, why=f"make {layer.text}", keep=LAYER_MADE.format(number), undo=undo)
         yield replace(made, argv=guarded(made.argv, devices), timeout_s=LONGEST_S)
         name = "device" if number == len(fs.stack) else f"layer{number}"
-        yield script_step(LAYER, "find", place.run_dir, uuid, why=f"the device that {layer.kind} offers", binds=name)
-        yield script_step(LAYER, "show", place.run_dir, uuid, why=f"read back what {layer.kind} is", keep=_file(number))
+        yield script_step(
+            MAKES_DEVICES, "find", place.run_dir, uuid, why=f"the device that {layer.kind} offers", binds=name
+        )
+        yield script_step(
+            MAKES_DEVICES, "show", place.run_dir, uuid, why=f"read back what {layer.kind} is", keep=_file(number)
+        )
         below = (f"{{{name}}}",)
 
 

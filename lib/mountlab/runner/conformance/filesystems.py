@@ -12,8 +12,7 @@ from typing import Any
 
 from mountlab.core.model import Filesystem, Place, Step, StepRole
 from mountlab.filesystems.base import BLOCK_DEVICE, NOT_MOUNTED, Family
-from mountlab.filesystems.guard import GUARD, unguarded, uuid_for
-from mountlab.filesystems.stack import LAYER
+from mountlab.filesystems.guard import GUARD, MAKES_DEVICES, unguarded, uuid_for
 from mountlab.runner.conformance.rules import NAME, Rule, require
 
 RUN_DIR = "/mr/r1"
@@ -113,7 +112,7 @@ def what_it_makes_is_undone(case: FamilyCase) -> None:
     for step in steps:
         words = [*shortened(step.argv).split(), ""]
         makes = words[0] in _MAKERS or words[1] == "mount" or (words[0] == GUARD and step.binds is not None)
-        makes = makes or f"{LAYER} make" in shortened(step.argv)
+        makes = makes or f"{MAKES_DEVICES} make" in shortened(step.argv)
         require(makes == (step.undo is not None), f"undo of `{step.why}`", got=step.undo, allowed="what takes it back")
     mounts = [step for step in steps if shortened(step.argv).startswith("timed.sh mount ")]
     for step in mounts:
