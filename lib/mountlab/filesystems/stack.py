@@ -67,12 +67,9 @@ def layer_steps(fs: Filesystem, place: Place, members: tuple[str, ...]) -> Itera
         made = timed_step(argv, why=f"make {layer.text}", keep=LAYER_MADE.format(number), undo=undo)
         yield replace(made, argv=guarded(made.argv, devices), timeout_s=LONGEST_S)
         name = "device" if number == len(fs.stack) else f"layer{number}"
-        yield script_step(
-            MAKES_DEVICES, "find", place.run_dir, uuid, why=f"the device that {layer.kind} offers", binds=name
-        )
-        yield script_step(
-            MAKES_DEVICES, "show", place.run_dir, uuid, why=f"read back what {layer.kind} is", keep=_file(number)
-        )
+        find, show = ((MAKES_DEVICES, verb, place.run_dir, uuid) for verb in ("find", "show"))
+        yield script_step(*find, why=f"the device that {layer.kind} offers", binds=name)
+        yield script_step(*show, why=f"read back what {layer.kind} is", keep=_file(number))
         below = (f"{{{name}}}",)
 
 
