@@ -207,8 +207,9 @@ def test_a_directory_on_btrfs_lies_on_its_devices(devices: int, tmp_path: Path) 
         mount = disks.mount(first, *(word for each in others for word in ("-o", f"device={each}")))
         command("btrfs", "subvolume", "create", f"{mount}/sub")
         os.mkdir(f"{mount}/sub/deep")
-        places = [mount, f"{mount}/sub", f"{mount}/sub/deep"]
-        seen = [{"evidence.txt": command("sh", "-c", script, "evidence.sh", place)} for place in places]
+        # With its device, as for a file system that was made for the run.
+        places = [(mount,), (f"{mount}/sub",), (f"{mount}/sub/deep",), (mount, first)]
+        seen = [{"evidence.txt": command("sh", "-c", script, "evidence.sh", *place)} for place in places]
         numbers = [os.stat(device).st_rdev for device in (first, *others)]
     known = {f"{os.major(number)}:{os.minor(number)}" for number in numbers}
     for evidence in seen:

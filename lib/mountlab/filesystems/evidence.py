@@ -185,9 +185,8 @@ def device_levels(evidence: Mapping[str, str]) -> DeviceLevels:
 def _own_devices(evidence: Mapping[str, str]) -> list[Device]:
     """Return the devices that a file system lies on itself. A btrfs on several has a number that is no device's."""
     number = file_system_device(evidence)
-    if number.startswith("0:"):
-        return parts_by_heading(evidence["evidence.txt"]).get("members", "").split()
-    return [number]
+    members = parts_by_heading(evidence["evidence.txt"]).get("members", "").split()
+    return members or ([] if number.startswith("0:") else [number])
 
 
 def _below(evidence: Mapping[str, str]) -> dict[Device, list[Device]]:

@@ -17,6 +17,7 @@ echo "$1"
 }
 number=$(($1 >> 8 & 0xFFF)):$(($1 & 0xFF | $1 >> 12 & 0xFFF00))
 [ ! -b "$root" ] || number=$((0x$2)):$((0x$3))
+shown=$number
 [ ! -b "$device" ] || number=$((0x${10})):$((0x${11}))
 space=$(df -P -k "$root")
 source=${space##*
@@ -32,12 +33,12 @@ done
 # btrfs has a number of its own. It lies on the source of its mount, or on that and its other devices.
 source=${source%% *}
 members=
-if [ "${number#0:}" != "$number" ] && [ -b "$source" ]; then
+if [ "${shown#0:}" != "$shown" ] && [ -b "$source" ]; then
     source=$(readlink -f "$source")
     for member in /sys/fs/btrfs/*/devices/"${source##*/}"; do
         [ -e "$member" ] || continue
         set -- "${member%/*}"/*
-        if [ $# -gt 1 ]; then members=${member%/*}; else read -r number < "$member/dev"; fi
+        if [ $# -gt 1 ]; then members=${member%/*}; elif [ "$number" = "$shown" ]; then read -r number < "$member/dev"; fi
     done
 fi
 section device
