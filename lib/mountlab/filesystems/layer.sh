@@ -64,13 +64,21 @@ make() { # RUN_DIR KIND UUID MARKED WORD... -- DEVICE...
         [ ! -d "/sys/class/block/${device##*/}/holders" ] || [ -z "$(ls "/sys/class/block/${device##*/}/holders")" ] \
             || refuse "$device is held by $(ls "/sys/class/block/${device##*/}/holders")"
     done
-    printf '%s %s %s%s%s\n' "$uuid" "$kind" "$marked" "$devices" "${volumes:+ $volumes}" >>"$record" || exit 1
+    write_down "$uuid $kind $marked$devices${volumes:+ $volumes}"
     made=
     trap '[ -n "$made" ] || undo' EXIT
     trap 'exit 1' HUP INT TERM
     "make_$kind" || exit 1
     "find_$kind" >/dev/null || refuse "the $kind that was made cannot be found"
     made=yes
+}
+
+# The whole line, or nothing is made: a full disk may have cut an earlier one, and may cut this one.
+write_down() { # LINE
+    [ ! -s "$record" ] || [ -z "$(tail -c 1 "$record")" ] || echo >>"$record"
+    printf '%s\n' "$1" >>"$record" && grep -qxF -- "$1" "$record" || refuse "$record cannot be written, so nothing was made"
+    # Scratch devices keep a layer when the box restarts, and udev puts it together again.
+    [ "$marked" != marked ] || sync "$record" 2>/dev/null || sync
 }
 
 # Of lvm each device has a UUID of its own: the words begin with them.
@@ -94,13 +102,33 @@ recall() { # RUN_DIR UUID
     for word; do case $word in /*) devices="$devices $word" ;; *) volumes="$volumes $word" ;; esac; done
 }
 
+# A layer is seen by these alone: without them it would pass for undone.
+check_tools() {
+    case $kind in md) tools=mdadm ;; lvm) tools='blkid dmsetup' ;; *) tools= ;; esac
+    [ "$marked" != marked ] || tools="$tools blkid wipefs mke2fs"
+    for tool in $tools; do
+        command -v "$tool" >/dev/null || refuse "the box lacks $tool, without which $kind $uuid cannot be undone"
+    done
+}
+
+# Where a full disk leaves no room for what remains, all lines stay: one too many does no harm.
+forget() {
+    remain=$(grep -v "^$uuid " "$record")
+    if [ -z "$remain" ]; then
+        rm -f "$record"
+    elif printf '%s\n' "$remain" >"$record.new" && [ "$(cat "$record.new")" = "$remain" ]; then
+        mv "$record.new" "$record"
+    else
+        rm -f "$record.new"
+    fi
+}
+
 undo() {
+    check_tools
     "undo_$kind" || return
     [ -z "$("find_$kind")" ] || return 1
     if [ "$marked" = marked ]; then for device in $devices; do mark_again "$device" || return; done; fi
-    grep -v "^$uuid " "$record" >"$record.new"
-    mv "$record.new" "$record"
-    [ -s "$record" ] || rm -f "$record"
+    forget
 }
 
 # Without udev the tools of device mapper make and remove the nodes in /dev themselves; beside it they must not.
