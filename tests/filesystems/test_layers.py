@@ -287,3 +287,18 @@ def test_the_options_of_an_array_are_those_of_sysfs() -> None:
         "md: layout=f2": ("changed", "md/layout says 258"),
         "md: bitmap=none": ("changed", "md/bitmap/location says internal"),
     }
+
+
+@every_row(
+    ("version", "size", "sector"),
+    [("2.6", "512 bits", "4096"), ("2.8", "512 [bits]", "4096 [bytes]")],
+)
+def test_the_options_of_encryption_are_read_in_the_words_of_each_version(version: str, size: str, sector: str) -> None:
+    """cryptsetup 2.8 puts units into brackets."""
+    status = f"/dev/mapper/m is active.\n  type:    LUKS2\n  keysize: {size}\n  sector size:  {sector}\n"
+    fs = entry(stack=[{"layer": "luks", "key_size": 512, "sector_size": "4KiB"}])
+    rows = [*layers_in_effect(fs, {"layer1.txt": f"==> status <==\n{status}"})]
+    assert [(row.option, row.state) for row in rows] == [
+        ("luks: key_size=512", "in effect"),
+        ("luks: sector_size=4KiB", "in effect"),
+    ]

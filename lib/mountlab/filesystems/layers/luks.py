@@ -15,6 +15,8 @@ from mountlab.filesystems.layers.base import Blank, LayerKind, LayerReport, judg
 from mountlab.filesystems.superblock import Judgement
 
 _CIPHER = re.compile(r"[a-z0-9,]+(-[a-z0-9:]+){1,3}")
+_STATUS = re.compile(r"^ +([\w ]+): +(.*?)(?: bits| \[(?:bits|bytes)\])?$", re.MULTILINE)
+"""A line of `cryptsetup status`; since 2.8 units are in brackets."""
 _HEADER = 16 * MIB
 """What LUKS2 keeps for itself at the beginning (cryptsetup-luksFormat(8), --offset)."""
 _FLAGS = {
@@ -73,7 +75,9 @@ class Luks(LayerKind):
         return max(0, size - _HEADER)
 
     def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
-        status = dict(re.findall(r"^ +([\w ]+): +(.*?)(?: bits| \[bytes\])?$", report.get("status", ""), re.MULTILINE))
+        status = dict(
+            re.findall(r"^ +([\w ]+): +(.*?)(?: bits| \[(?:bits|bytes)\])?$", report.get("status", ""), re.MULTILINE)
+        )
         table = report.get("table", "").split()
         for name, value in layer.options.items():
             option = f"luks: {name}={layer.labels[name]}"
