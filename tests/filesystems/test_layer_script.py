@@ -73,3 +73,14 @@ def test_the_record_of_what_a_restart_does_not_undo_is_on_the_medium_before_it_i
     tool(run_dir, "mdadm", "case $1 in --create) echo create >>seen; exit 1 ;; esac")
     tool(run_dir, "sync", 'echo "sync ${1##*/}" >>seen')
     assert made(run_dir, "marked") == ["sync layers", "create"]
+
+
+def test_no_list_of_volumes_or_lock_manager_of_the_box_s_own_keeps_a_group_from_its_volume(run_dir: Path) -> None:
+    tool(run_dir, "lvm", 'for word; do case $word in *activation*) echo "$word" >>seen ;; esac; done; exit 1')
+    for name in ("blkid", "dmsetup"):
+        tool(run_dir, name, "exit 1")
+    words = ("lvm", BELOW.split()[0], "images", "volumes=1,2", "--type=linear", "--", "/dev/loop98", "/dev/loop99")
+    assert layer(run_dir, "make", *words).returncode == 1
+    seen = (run_dir / "seen").read_text()
+    assert 'volume_list = [ "mountlab-1111111111111111" ]' in seen
+    assert "use_lvmlockd = 0" in seen

@@ -235,3 +235,19 @@ def test_a_layer_that_others_have_made_is_not_undone_by_the_name_that_ours_would
     assert done.ok, done.error_text
     sh(vm_connection, f"rm -f /dev/md/mountlab-{UUIDS[0].replace('-', '')[16:]}")
     assert sh(vm_connection, LOOK_AT_OTHERS) == others
+
+
+@pytest.mark.long
+def test_a_layer_below_something_of_others_stays_in_the_record_and_says_why(
+    vm_connection: BoxConnection, run_dir: str
+) -> None:
+    values = make_until(vm_connection, on_images(2, MIRROR), "mke2fs")
+    back = script_argv("layer.sh", "back", run_dir, UUIDS[0])
+    sh(vm_connection, f"DM_DISABLE_UDEV=1 dmsetup create others --table '0 2048 linear {values['device']} 0'")
+    try:
+        refused = vm_connection.run(back, root=True)
+    finally:
+        sh(vm_connection, "DM_DISABLE_UDEV=1 dmsetup remove others")
+    assert (refused.ok, refused.error_text.strip()) == (False, f"refused: md {UUIDS[0]} is still in use")
+    assert vm_connection.run(back, root=True).ok
+    assert "md" not in left(vm_connection)

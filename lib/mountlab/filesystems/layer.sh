@@ -29,7 +29,7 @@ lvm_with() { # COMMAND... on the devices of the layer alone
     command=$1
     shift
     lvm "$command" --config "devices { filter = [ $filter\"r|.*|\" ] global_filter = [ $filter\"r|.*|\" ]
-        use_devicesfile = 0 } backup { backup = 0 archive = 0 } activation { monitoring = 0 } global { thin_check_executable = \"\" thin_repair_executable = \"\" }" "$@"
+        use_devicesfile = 0 } backup { backup = 0 archive = 0 } activation { monitoring = 0 volume_list = [ \"$name\" ] } global { use_lvmlockd = 0 thin_check_executable = \"\" thin_repair_executable = \"\" }" "$@"
 }
 
 # The beginning of a member's super block that mke2fs has left: md begins behind it.
@@ -125,8 +125,7 @@ forget() {
 
 undo() {
     check_tools
-    "undo_$kind" || return
-    [ -z "$("find_$kind")" ] || return 1
+    "undo_$kind" && [ -z "$("find_$kind")" ] || refuse "$kind $uuid is still in use"
     if [ "$marked" = marked ]; then for device in $devices; do mark_again "$device" || return; done; fi
     forget
 }
