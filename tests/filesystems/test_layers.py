@@ -207,6 +207,11 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
          ["md (level raid6) cannot lie on so many devices", "f.stack[0]", "2 devices below it", "4 or more"]),
         ({"members": 3, "stack": [{"layer": "md", "level": "raid5", "journal": True}]}, ["3 devices", "4 or more"]),
         ({"members": 2, "stack": [{"layer": "luks"}]}, ["luks cannot lie on so many", "2 devices below it", "1"]),
+        ({"members": 2, "stack": [{"layer": "luks"}]}, ["put md or lvm below it"]),
+        ({"stack": [{"layer": "lvm", "kind": "linear"}, {"layer": "lvm", "kind": "thin"}]},
+         ["f.stack[1]", "lvm on lvm"]),
+        ({"members": 3, "stack": [{"layer": "md", "level": "raid5", "chunk": "64MiB"}]}, ["the layers offer 0 B"]),
+        ({"stack": [{"layer": "luks", "key_size": 128}]}, ["key_size", "128", "xts"]),
         ({"members": 2, "stack": [{"layer": "md", "level": "raid1"}, {"layer": "md", "level": "raid1"}]},
          ["f.stack[1]", "1 device below it", "2 or more"]),
         ({"members": 5, "stack": [{"layer": "lvm", "kind": "raid10"}]}, ["even number", "4, 6, 8"]),
@@ -230,7 +235,8 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
          ["each device can be named once", "a, a"]),
         ({"image": None, "device": "a", "members": 2}, ["members says how many images", "a list, device: [a, b]"]),
         ({"members": 0}, ["members says how many images", "1 to 16"]),
-        ({"image": "20MiB", "stack": [{"layer": "luks"}]}, ["too small for ext4", "and the layers offer 4"]),
+        ({"image": "20MiB", "stack": [{"layer": "luks"}]},
+         ["too small for ext4", "and the layers offer 4", "or more of what they offer"]),
         ({"type": "tmpfs", "image": None, "size": "64MiB", "stack": [{"layer": "luks"}]}, ["unknown key for tmpfs"]),
     ],
 )  # fmt: skip
@@ -259,6 +265,27 @@ def test_a_stack_offers_what_copies_and_parity_leave(keys: dict[str, Any], most:
     """By the definition of each level, in MiB; what the layers keep for themselves is less than a quarter of these."""
     fs = entry(**keys)
     assert 0.7 * most * MIB < top_bytes(fs, fs.image_bytes or 0) <= most * MIB
+
+
+@every_row(
+    ("level", "below", "chunk", "each", "made"),
+    [
+        ("raid1", 2, None, 64, 63 * MIB),
+        ("raid1", 2, None, 16 * 1024, 17162043392),
+        ("raid1", 2, None, 200 * 1024, 214613098496),
+        ("raid1", 2, None, 2 * MIB, 2198887989248),
+        ("raid5", 3, None, 12 * MIB, 26388008534016),
+        ("raid5", 4, "512KiB", 200, 622854144),
+        ("raid5", 4, "16MiB", 200, 503316480),
+        ("raid0", 3, "64MiB", 200, 201326592),
+    ],
+)
+def test_an_array_offers_no_more_than_mdadm_makes(
+    level: str, below: int, chunk: str | None, each: int, made: int
+) -> None:
+    """`each` in MiB; `made` as blockdev --getsize64 has shown it: mdadm 4.2, metadata 1.2."""
+    array = layer("md", level=level, **({"chunk": chunk} if chunk else {}))
+    assert 0.8 * made < STACK_LAYERS["md"].holds(array, each * MIB, below) <= made
 
 
 # --- what the kernel says ---------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def check(fs: Filesystem, *, smallest: int, where: str, takes_several: bool = Fa
                 f"too small for {fs.type}",
                 where=f"{where}.{key}",
                 got=f"{format_bytes(float(size))}{offered}",
-                allowed=f"{format_bytes(float(smallest))} or more",
+                allowed=f"{format_bytes(float(smallest))} or more{' of what they offer' if fs.stack else ''}",
             )
     _check_journal(fs, where)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from mountlab.core.errors import ParameterError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.shell import script_argv
@@ -25,6 +26,14 @@ def check_stack(fs: Filesystem, *, where: str) -> None:
     below = devices_below(fs)
     for at, layer in enumerate(fs.stack):
         STACK_LAYERS[layer.kind].check(layer, below, where=f"{where}.stack[{at}]")
+        if at and layer.kind == fs.stack[at - 1].kind == "lvm":
+            raise ParameterError(
+                "LVM takes no volume of its own as a device",
+                where=f"{where}.stack[{at}]",
+                got="lvm on lvm",
+                allowed="lvm on devices, on md or on luks",
+                next_step="take one of them out",
+            )
         below = 1
 
 

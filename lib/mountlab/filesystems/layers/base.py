@@ -67,7 +67,9 @@ def need_devices(layer: StackLayer, below: int, least: int, *, where: str, most:
             where=where,
             got=f"{below} device{'s' if below > 1 else ''} below it",
             allowed=allowed,
-            next_step="say members: N beside `image`, or a list of scratch devices as `device`; "
+            next_step="put md or lvm below it, which make one device of several"
+            if most is not None
+            else "say members: N beside `image`, or a list of scratch devices as `device`; "
             "md and lvm make one device of several",
         )
 

@@ -59,9 +59,13 @@ class Luks(LayerKind):
             raise ParameterError(
                 "not a cipher", where=f"{where}.cipher", got=repr(cipher), allowed="such as aes-xts-plain64"
             )
-        if bits is not None and (int(bits) % 64 or not 128 <= int(bits) <= 512):
+        least = 256 if "xts" in str(cipher or "xts") else 128
+        if bits is not None and (int(bits) % 64 or not least <= int(bits) <= 512):
             raise ParameterError(
-                "not a size of a key", where=f"{where}.key_size", got=str(bits), allowed="bits, such as 256 or 512"
+                "not a size of a key",
+                where=f"{where}.key_size",
+                got=str(bits),
+                allowed="bits, such as 256 or 512; xts, which is cryptsetup's own choice, splits it into two keys",
             )
 
     def words(self, layer: StackLayer, below: tuple[str, ...], uuid: str, blank: Blank) -> tuple[str, ...]:

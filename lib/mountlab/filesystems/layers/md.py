@@ -21,7 +21,9 @@ _PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 _CHUNKED = ("raid0", "raid4", "raid5", "raid6", "raid10")
 _LAYOUTS = {f"{kind}{copies}": (kind, copies) for kind in "nfo" for copies in (2, 3)}
 _OVERHEAD = 8 * MIB
-"""Of each device, for the super block, the bitmap and room to reshape, at most: a thousandth of the device and less."""
+"""Of each device, for the super block and the bitmap, at most."""
+_ROOM = 128 * MIB
+"""Of each device, for a later change of its shape, at most: less than a thousandth of it, but two chunks at least."""
 
 
 class Md(LayerKind):
@@ -95,7 +97,8 @@ class Md(LayerKind):
         return (*(word for word, holds in words.items() if holds), "--", *members)
 
     def holds(self, layer: StackLayer, size: int, below: int) -> int:
-        level, each = str(layer.options["level"]), max(0, size - _OVERHEAD)
+        level, chunk = str(layer.options["level"]), int(layer.options.get("chunk", 4 * KIB))
+        each = max(0, size - _OVERHEAD - max(min(_ROOM, size // 1000), 2 * chunk)) // chunk * chunk
         count = below - int(layer.options.get("journal", 0))
         if level == "raid1":
             return each
