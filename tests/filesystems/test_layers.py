@@ -288,6 +288,12 @@ def test_an_array_offers_no_more_than_mdadm_makes(
     assert 0.8 * made < STACK_LAYERS["md"].holds(array, each * MIB, below) <= made
 
 
+@every_row(("each", "made"), [(24, 8388608), (64, 46137344), (1024, 952107008), (15 * MIB, 14843176288256)])
+def test_a_thin_volume_offers_no_more_than_lvcreate_makes(each: int, made: int) -> None:
+    """`each` in MiB; `made` as blockdev --getsize64 has shown it: LVM 2.03.16."""
+    assert 0.8 * made < STACK_LAYERS["lvm"].holds(layer("lvm", kind="thin"), each * MIB, 1) <= made
+
+
 # --- what the kernel says ---------------------------------------------------------------------------------------------
 
 RAID10 = """==> /sys/block/md127/md/level <==

@@ -21,6 +21,9 @@ _STRIPED = ("striped", "raid5", "raid6", "raid10")
 _OVERHEAD = 16 * MIB
 """Of each device, at most: the metadata of the group, that of the copies, and what is no whole extent of 4 MiB."""
 
+_POOL = 0.89
+"""Of a group, what a pool of 90 % of it offers at least: its own metadata is a thousandth and less."""
+
 
 class Lvm(LayerKind):
     """A logical volume that takes a whole volume group, made of all devices below it. A thin volume is as large as its
@@ -71,7 +74,7 @@ class Lvm(LayerKind):
         kind, each = str(layer.options["kind"]), max(0, size - _OVERHEAD)
         if kind in ("raid1", "raid10"):
             return each if kind == "raid1" else each * below // 2
-        return int(each * (below - _PARITY.get(kind, 0)) * (0.9 if kind == "thin" else 1))
+        return int(each * (below - _PARITY.get(kind, 0)) * (_POOL if kind == "thin" else 1))
 
     def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
         rows = [line.strip().split("|") for line in report.get("lvs", "").splitlines()]
