@@ -299,6 +299,20 @@ def test_an_array_below_the_file_system_that_was_not_clean() -> None:
     assert "md0" not in caveat.message, "it lies on no such array"
 
 
+def test_an_array_of_lvm_is_not_seen() -> None:
+    stack = [{"layer": "lvm", "kind": "raid1"}]
+    on_lvm = quiet(make(filesystems={"ext4": {**EXT4, "members": 2, "stack": stack}}))
+    reason = find_caveats(on_lvm).not_checked["array-not-clean"]
+    assert reason == "/proc/mdstat does not show what raid1 of LVM does"
+
+
+def test_md_discards_a_journal_of_its_own() -> None:
+    stack = [{"layer": "md", "level": "raid5", "journal": True}]
+    asked = quiet(make(filesystems={"ext4": {**EXT4, "members": 4, "stack": stack}}))
+    caveat = the_only("discards", during("t0002", evidence=asked, discarded={"254:0": 40 * MIB}))
+    assert "only below its loop device: md discards its journal" in caveat.message
+
+
 def test_a_clean_array_and_one_that_nothing_was_seen_of() -> None:
     assert found("array-not-clean", on_an_array(arrays={})) == []
     assert find_caveats(on_an_array()).not_checked["array-not-clean"] == "/proc/mdstat does not show md127"

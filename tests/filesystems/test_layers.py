@@ -220,7 +220,7 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
         ({"members": 2, "stack": [{"layer": "md", "level": "raid1", "chunk": "64KiB"}]},
          ["chunk has no meaning here", "chunk: 64KiB with level: raid1", "take chunk out"]),
         ({"members": 2, "stack": [{"layer": "md", "level": "raid0", "chunk": "48KiB"}]},
-         ["f.stack[0].chunk", "48KiB", "a power of two from 4 KiB"]),
+         ["f.stack[0].chunk", "48KiB", "a power of two from 4.00 KiB"]),
         ({"members": 2, "stack": [{"layer": "md", "level": "raid1", "write_mostly": 2}]}, ["write_mostly", "1 to 1"]),
         ({"members": 4, "stack": [{"layer": "md", "level": "raid5", "journal": True, "bitmap": "internal"}]},
          ["an array has a journal or a bitmap"]),

@@ -39,8 +39,11 @@ def _unclean(evidence: Evidence, trial_id: str, around: Around) -> Iterator[str]
 
 
 def _not_shown(evidence: Evidence) -> str | None:
-    """Blind where a file system lies on an array that the trials saw nothing of."""
-    for _, trials in evidence.trials_with_counters():
+    """Blind where a file system lies on an array that the trials saw nothing of, and on one of LVM."""
+    for cell, trials in evidence.trials_with_counters():
+        kinds = [str(layer.options.get("kind", "")) for layer in cell.filesystem.stack]
+        if kind := next((kind for kind in kinds if kind.startswith("raid")), ""):
+            return f"/proc/mdstat does not show what {kind} of LVM does"
         for trial_id, around in trials:
             if around.arrays is None and (names := _arrays_below(evidence, trial_id)):
                 return f"/proc/mdstat does not show {names[0]}"

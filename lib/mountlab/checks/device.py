@@ -294,6 +294,8 @@ _BELOW = {True: "its loop device", False: "the device that it lies on"}
 def _discarded_by(evidence: Evidence, cell: Cell, *, below: str) -> str:
     """Return what discards, as far as the cell has it, and what to do. `below`: the device that did not; '' where it
     did."""
+    if below and any(layer.options.get("journal") for layer in cell.filesystem.stack):
+        return f"only below {below}: md discards its journal, where that is a device of its own."
     if below:
         return f"only below {below}: the file system that holds the image did, or a program trimmed it."
     if _asks_to_discard(cell.filesystem):

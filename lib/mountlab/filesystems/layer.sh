@@ -19,6 +19,12 @@ known_as() { # UUID
 
 section() { printf '==> %s <==\n' "$1"; }
 
+# The directory of the device $1 below /sys, whatever its node is called.
+block_of() {
+    hex_number=$(stat -L -c %t:%T -- "$1" 2>/dev/null) || return
+    echo "/sys/dev/block/$((0x${hex_number%:*})):$((0x${hex_number#*:}))"
+}
+
 # The UUID in 32 digits that the device $1 carries. LVM groups the digits in another way.
 carried() { blkid -p -o value -s UUID -- "$1" 2>/dev/null | tr -d -; }
 
@@ -61,8 +67,8 @@ make() { # RUN_DIR KIND UUID MARKED WORD... -- DEVICE...
     find_volumes
     [ -z "$("find_$kind")" ] || refuse "$name is there already, and was not made just now"
     for device in $devices; do
-        [ ! -d "/sys/class/block/${device##*/}/holders" ] || [ -z "$(ls "/sys/class/block/${device##*/}/holders")" ] \
-            || refuse "$device is held by $(ls "/sys/class/block/${device##*/}/holders")"
+        holders=$(ls "$(block_of "$device")/holders" 2>/dev/null)
+        [ -z "$holders" ] || refuse "$device is held by $holders"
     done
     write_down "$uuid $kind $marked$devices${volumes:+ $volumes}"
     made=

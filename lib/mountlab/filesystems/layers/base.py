@@ -11,7 +11,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Program
 from mountlab.core.options import Option
 from mountlab.core.stack_layer import StackLayer
-from mountlab.core.units import KIB
+from mountlab.core.units import format_bytes
 from mountlab.filesystems.superblock import NOTHING, Judgement
 
 LayerReport = Mapping[str, str]
@@ -94,9 +94,7 @@ def power_of_two(layer: StackLayer, key: str, least: int, most: int, *, where: s
             f"not a value for {key}",
             where=f"{where}.{key}",
             got=layer.labels[key],
-            allowed=f"a power of two from {least // KIB} KiB to {most // KIB} KiB"
-            if least >= KIB
-            else f"a power of two from {least} to {most} bytes",
+            allowed=f"a power of two from {format_bytes(float(least))} to {format_bytes(float(most))}",
         )
 
 

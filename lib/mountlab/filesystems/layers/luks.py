@@ -79,9 +79,7 @@ class Luks(LayerKind):
         return max(0, size - _HEADER)
 
     def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
-        status = dict(
-            re.findall(r"^ +([\w ]+): +(.*?)(?: bits| \[(?:bits|bytes)\])?$", report.get("status", ""), re.MULTILINE)
-        )
+        status = dict(_STATUS.findall(report.get("status", "")))
         table = report.get("table", "").split()
         for name, value in layer.options.items():
             option = f"luks: {name}={layer.labels[name]}"

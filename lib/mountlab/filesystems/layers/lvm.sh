@@ -56,20 +56,21 @@ undo_lvm() {
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         left=
         for device in $devices; do
-            case " $volumes " in *" $(carried "$device") "*) remove_above "${device##*/}" || left=yes ;; esac
+            case " $volumes " in *" $(carried "$device") "*) remove_above "$(block_of "$device")" || left=yes ;; esac
         done
         [ -n "$left" ] || break
         sleep 0.3 2>/dev/null || sleep 1
     done
+    [ -e "/dev/$name/data" ] || rm -f "/dev/$name/data"
     rmdir "/dev/$name" 2>/dev/null
     [ -z "$left" ]
 }
 
-remove_above() { # NAME below /sys/class/block
-    for above in "/sys/class/block/$1/holders"/dm-*; do
+remove_above() { # directory of a device below /sys
+    for above in "$1/holders"/dm-*; do
         [ -e "$above" ] || continue
         { read -r its <"$above/dm/uuid"; } 2>/dev/null || continue
         case $its in LVM-*) ;; *) return 1 ;; esac
-        remove_above "${above##*/}" && dmsetup remove "$(cat "$above/dm/name")" >&2 || return
+        remove_above "/sys/block/${above##*/}" && dmsetup remove "$(cat "$above/dm/name")" >&2 || return
     done
 }
