@@ -243,11 +243,11 @@ def test_a_layer_below_something_of_others_stays_in_the_record_and_says_why(
 ) -> None:
     values = make_until(vm_connection, on_images(2, MIRROR), "mke2fs")
     back = script_argv("layer.sh", "back", run_dir, UUIDS[0])
-    sh(vm_connection, f"DM_DISABLE_UDEV=1 dmsetup create others --table '0 2048 linear {values['device']} 0'")
+    sh(vm_connection, f"DM_DISABLE_UDEV=1 dmsetup create someone --table '0 2048 linear {values['device']} 0'")
     try:
         refused = vm_connection.run(back, root=True)
     finally:
-        sh(vm_connection, "DM_DISABLE_UDEV=1 dmsetup remove others")
+        sh(vm_connection, "DM_DISABLE_UDEV=1 dmsetup remove someone")
     assert (refused.ok, refused.error_text.strip()) == (False, f"refused: md {UUIDS[0]} is still in use")
     assert vm_connection.run(back, root=True).ok
-    assert "md" not in left(vm_connection)
+    assert "mountlab" not in left(vm_connection)
