@@ -204,9 +204,9 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
     ("keys", "parts"),
     [
         ({"members": 2, "stack": [{"layer": "md", "level": "raid6"}]},
-         ["md (level raid6) cannot lie on so many devices", "f.stack[0]", "2 devices below it", "4 or more"]),
+         ["md (level raid6) cannot lie on 2 devices", "f.stack[0]", "2 devices below it", "4 or more"]),
         ({"members": 3, "stack": [{"layer": "md", "level": "raid5", "journal": True}]}, ["3 devices", "4 or more"]),
-        ({"members": 2, "stack": [{"layer": "luks"}]}, ["luks cannot lie on so many", "2 devices below it", "1"]),
+        ({"members": 2, "stack": [{"layer": "luks"}]}, ["luks cannot lie on 2 devices", "2 devices below it", "1"]),
         ({"members": 2, "stack": [{"layer": "luks"}]}, ["put md or lvm below it"]),
         ({"stack": [{"layer": "lvm", "kind": "linear"}, {"layer": "lvm", "kind": "thin"}]},
          ["f.stack[1]", "lvm on lvm"]),

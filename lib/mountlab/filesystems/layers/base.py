@@ -63,7 +63,7 @@ def need_devices(layer: StackLayer, below: int, least: int, *, where: str, most:
     if below < least or (most is not None and below > most):
         allowed = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
         raise ParameterError(
-            f"{layer.text} cannot lie on so many devices",
+            f"{layer.text} cannot lie on {'one device' if below == 1 else f'{below} devices'}",
             where=where,
             got=f"{below} device{'s' if below > 1 else ''} below it",
             allowed=allowed,
