@@ -105,7 +105,8 @@ def test_every_batch_file_names_what_is_there(path: Any) -> None:
 def test_the_studies_are_all_there() -> None:
     made = load_batch(paths.PARAMS / "batches" / "studies.yml")
     recipes = {"database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year",
-               "nearly-full", "backup-at-night", "latency-under-load", "databases", "source-tree"}  # fmt: skip
+               "nearly-full", "backup-at-night", "latency-under-load", "databases", "source-tree", "redundancy",
+               "encryption"}  # fmt: skip
     files = {sweep.stem for sweep in (paths.PARAMS / "sweeps").glob("*.yml")}
     studies = files - recipes - {"tour", "families", "nfs-clients", "why-sync", "how-much"}
     assert {item.sweep for item in made.items} == studies

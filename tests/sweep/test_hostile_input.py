@@ -85,7 +85,7 @@ def planned(resolved: Resolved) -> Plan:
         mount_root_free_bytes=2**50,
         kernel_filesystems=["btrfs", "ext2", "ext3", "ext4", "hugetlbfs", "overlay", "ramfs", "tmpfs", "xfs"],
     )
-    names = [name for fs in resolved.sweep.filesystems for name in (fs.device, fs.journal_device) if name]
+    names = [name for fs in resolved.sweep.filesystems for name in fs.scratch if name]
     scratch = tuple(ScratchDevice(name=name, device="/dev/disk/by-id/x") for name in dict.fromkeys(names))
     box = Box(name="local", host="", embedded="loopback", scratch=scratch)
     plan = make_plan(resolved.sweep, box, facts, run_id="r1", owner="me", seed=7)

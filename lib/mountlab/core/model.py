@@ -155,12 +155,12 @@ class Filesystem:
     @property
     def devices(self) -> tuple[str, ...]:
         """The names of the scratch devices that it lies on, that of its journal not among them."""
-        return (self.device, *self.more_devices) if self.device else ()
+        return () if self.device is None else (self.device, *self.more_devices)
 
     @property
     def scratch(self) -> tuple[str, ...]:
         """The names of all its scratch devices."""
-        return (*self.devices, *((self.journal_device,) if self.journal_device else ()))
+        return (*self.devices, *(() if self.journal_device is None else (self.journal_device,)))
 
     @property
     def images_bytes(self) -> int:
