@@ -80,6 +80,7 @@ def test_a_command_is_not_run_where_one_of_its_devices_is_somebody_s(made: Disks
     assert made.digests()[1] == before
 
 
+@pytest.mark.requires_program("pvcreate")
 @pytest.mark.parametrize("write_member", [disks.md_member, disks.luks, disks.lvm_member], ids=["md", "luks", "lvm"])
 def test_a_member_of_a_layer_is_ours_by_the_uuid_that_the_guard_has_recorded(
     write_member: Callable[[str, str], None], made: Disks
