@@ -41,8 +41,7 @@ FULL = {"type": "ext4", "image": "24MiB", "mkfs": ["-N", "30000"]}
 TIGHT = {"type": "ext4", "image": "40MiB", "mkfs": ["-N", "28000", "-I", "1024"]}
 """The same for a tool that cannot be asked for so little: 6 MB are left."""
 BTRFS = {"type": "btrfs", "image": "128MiB"}
-"""Its metadata takes what the plan cannot know of. What is full has one of its own: room that others gave back comes
-later there."""
+"""Its metadata takes what the plan cannot know of."""
 FIGURES = {
     "bytes/write": {"pattern": r"^(\d+) bytes", "unit": "B", "from": "stderr"},
     "elapsed": {"pattern": r"copied, ([\d.e-]+) s", "unit": "s", "from": "stderr"},
@@ -84,7 +83,7 @@ FIO = {"rw": "randrw", "bs": "16KiB", "size": "4MiB", **CLOCK}
 FS_MARK = {"count": 40, "file_size": "6000B", "threads": 2}
 TREE = {"workload": "fileserver", "nfiles": 500, "filesize": "8KiB", "threads": 4, "runtime": "1s"}
 PGBENCH = {"scale": 1, "sessions": 2, "wal_segment_size": "1MiB", "max_wal_size": "2MiB"}
-ON_BTRFS: dict[str, Any] = {"on": ("btrfs",), "room": "btrfs", "too_small": "full-btrfs"}
+ON_BTRFS: dict[str, Any] = {"on": ("btrfs",), "room": "btrfs", "too_small": "btrfs"}
 LIVE: dict[str, Live] = {
     "command": Live(
         COPY,
@@ -231,7 +230,7 @@ def ran(place: Path, workloads: Mapping[str, Any], filesystems: Mapping[str, Any
     with pytest.MonkeyPatch.context() as patch:
         root = own_box(place, patch)
         before = elsewhere()
-        design = {"repeats": 1, **more.pop("design", {})}
+        design = {"repeats": 1, "fresh_filesystem": "cell", **more.pop("design", {})}
         resolved = as_is(filesystems=dict(filesystems), workloads=dict(workloads), design=design, **more)
         path = workflow.run(resolved, results=place / "results")
         with open_box(paths.load_box("local")) as connection:
@@ -289,7 +288,7 @@ def ran_some(place: Path, workloads: Mapping[str, Any], wanted: set[tuple[str, s
     used = {filesystem for filesystem, _ in wanted}
     filesystems = {
         name: entry
-        for name, entry in {**FILESYSTEMS, "full": FULL, "tight": TIGHT, "btrfs": BTRFS, "full-btrfs": BTRFS}.items()
+        for name, entry in {**FILESYSTEMS, "full": FULL, "tight": TIGHT, "btrfs": BTRFS}.items()
         if name in used
     }
     pairs = [(filesystem, workload) for filesystem in filesystems for workload in workloads]
