@@ -21,6 +21,7 @@ from mountlab.filesystems.evidence import (
     kernel_log,
     mount_of,
     mount_options,
+    of_first_level,
     parts_by_heading,
     read_alone,
     settings,
@@ -497,9 +498,7 @@ def _active(text: str) -> str:
 
 def _backing(fs: Filesystem, evidence: Files, report: _Report) -> Iterator[tuple[str, Judgement]]:
     """Yield the judgements of the backing: blocks of the image, compression of the device, an external journal."""
-    known = images(evidence)
-    by_level = ([known[device] for device in level if device in known] for level in device_levels(evidence))
-    found = next(filter(None, by_level), [])
+    found = of_first_level(images(evidence), device_levels(evidence))
     if fs.image_bytes and fs.preallocate and found:
         size, allocated = sum(image.size for image in found), sum(image.allocated for image in found)
         state: OptionState = "in effect" if size - allocated <= _zeroed_late(fs, report) else "changed"

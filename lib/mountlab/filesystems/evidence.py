@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mountlab.core.errors import ParseError
 from mountlab.core.mountinfo import MountLine, mount_lines, unescape
 from mountlab.core.units import SECTOR_BYTES
 
+T = TypeVar("T")
 Device = str
 """'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
 DeviceLevels = tuple[tuple[Device, ...], ...]
@@ -244,9 +246,13 @@ def uses_dax(evidence: Mapping[str, str]) -> bool:
 
 def loops_below(evidence: Mapping[str, str]) -> list[Loop]:
     """Return the loop devices of the uppermost level below a file system that has some; [] where it lies on none."""
-    known = loops(evidence)
-    levels = ([known[device] for device in level if device in known] for level in device_levels(evidence))
-    return next(filter(None, levels), [])
+    return of_first_level(loops(evidence), device_levels(evidence))
+
+
+def of_first_level(known: Mapping[Device, T], levels: DeviceLevels) -> list[T]:
+    """Return what is known of the devices of the uppermost level that has some of them; [] where none has."""
+    by_level = ([known[device] for device in level if device in known] for level in levels)
+    return next(filter(None, by_level), [])
 
 
 def through_cache_below(evidence: Mapping[str, str]) -> bool:

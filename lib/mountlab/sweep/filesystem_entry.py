@@ -133,7 +133,7 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Itera
     for key in entry.model_fields_set - keys:
         raise unknown_key(key, sorted(keys), where=f"{where}.{key}", what=f"key for {entry.type}")
     _check_text(entry, where)
-    devices = [entry.device] if isinstance(entry.device, str) else entry.device or []
+    devices = _device_names(entry)
     values: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
     texts = {key: text for key in _SIZES if (text := getattr(entry, key)) is not None}
     sizes: dict[str, Any] = {_SIZES[key]: parse_bytes(text, where=f"{where}.{key}") for key, text in texts.items()}
@@ -155,6 +155,10 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Itera
     )
     family.check(fs, where=where)
     return fs
+
+
+def _device_names(entry: FilesystemFile) -> list[str]:
+    return [entry.device] if isinstance(entry.device, str) else entry.device or []
 
 
 RETIRED = {"overwrite": "device", "journal_overwrite": "journal_device"}
@@ -196,8 +200,10 @@ def _check_text(entry: FilesystemFile, where: str) -> None:
             check_text(path, _MEASURED, what, f"{where}.{key}", paths)
             if _OF_THE_KERNEL.match(path):
                 raise _no_place(what, path, f"{where}.{key}", "a directory with files; below /dev only /dev/shm")
-    devices = [entry.device] if isinstance(entry.device, str) else entry.device or []
-    for key, device in (*(("device", device) for device in devices), ("journal_device", entry.journal_device)):
+    for key, device in (
+        *(("device", device) for device in _device_names(entry)),
+        ("journal_device", entry.journal_device),
+    ):
         if device and device.startswith("/"):
             what = "a sweep knows a scratch device by its name in the box file"
             raise _no_place(what, device, f"{where}.{key}", f"a name below `scratch` there, such as {key}: disk")
