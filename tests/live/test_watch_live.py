@@ -114,7 +114,10 @@ def test_nothing_but_what_the_programs_wrote_is_in_their_directory(runs: list[st
     (epochs,) = (trial for trial in run.trials["trial_id"] if "epochs" in run.records[trial].argv[-1])
     seen = run.records[epochs].open_files
     assert seen is not None
-    assert [(one.path, one.read, one.written) for one in seen.directories] == [(str(place), 1, 1)]
+    # A look may meet the interpreter while it reads itself: another directory then, in which nothing is written.
+    looks = {one.path: (one.read, one.written) for one in seen.directories}
+    assert looks[str(place)] == (1, 1)
+    assert [path for path, (_, written) in looks.items() if written] == [str(place)]
 
 
 def test_the_verb_reports_figures_that_a_program_prints_and_what_it_lacked(
