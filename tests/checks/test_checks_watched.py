@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from checks.test_checks import MIB, build, found, make, the_only
+from checks.test_checks import MIB, READ, build, found, make, the_only
 from checks.test_checks_limits import with_timeouts
 from checks.test_checks_machine import during
+from facts import known
 from mountlab.checks import CHECKS, Evidence
+from mountlab.checks.flushed import flushed_devices
 from mountlab.checks.levels import over_all
 from mountlab.core.mountinfo import mount_lines
 from mountlab.filesystems.cache_counters import NfsBytes
-from mountlab.filesystems.evidence import DeviceBytes
+from mountlab.filesystems.evidence import DeviceBytes, server_of
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
 from mountlab.sentences.trust import watch_advice
 from rows import every_row
@@ -58,7 +60,7 @@ def test_files_where_a_symbolic_link_to_the_directory_leads_are_not_elsewhere() 
 
 
 def read_over_nfs(point: str, *, sent: int, disks: int) -> Evidence:
-    moved = NfsBytes(sent, 0, 0, sent)
+    moved = NfsBytes(sent, 0, 0, sent, 0)
     return during(
         evidence=watched(nfs=MIB),
         nfs={point: moved},
@@ -83,6 +85,54 @@ def test_of_a_server_elsewhere_it_is_noted_that_its_memory_cannot_be_seen() -> N
     assert caveat.severity == "note"
     assert "/mnt/far is served by another machine" in caveat.message
     assert "cannot be seen from here" in caveat.message
+
+
+def over_nfs(*, sent: int, disks: int, **served: Any) -> Evidence:
+    """512 MiB that dd read over NFS: what the server sent, and what its devices delivered."""
+    point, kind = "/run/x/mnt", served.pop("type", "nfs")
+    server, disk = server_of(point), "254:0"
+    levels = ((server,), (disk,)) if disks else ((server,),)
+    raw = make(filesystems={"ext4": {"type": kind, **served}}, workloads={"r": READ}, design={"repeats": 5})
+    traffic = {server: DeviceBytes(sent, 0), disk: DeviceBytes(disks, 0)}
+    evidence = build(raw, levels={"m-ext4": levels}, traffic=traffic)
+    return during(evidence=evidence, nfs={point: NfsBytes(512 * MIB, 0, 0, sent, 0)}, traffic=traffic)
+
+
+def read_caveats(evidence: Evidence) -> dict[str, str]:
+    codes = ("cache-served", "server-answered", "device-read-less")
+    return {code: caveats[0].message for code in codes if (caveats := found(code, evidence))}
+
+
+@every_row(
+    ("sent", "disks", "words"),
+    [
+        (512 * MIB, 512 * MIB, {}),
+        (128 * MIB, 128 * MIB, {"cache-served": "the device delivered 25% of the bytes read"}),
+        (512 * MIB, 64 * MIB, {"server-answered": "its devices delivered 12% of it"}),
+        (512 * MIB, 0, {"server-answered": "its devices delivered 0% of it"}),
+    ],
+)
+def test_of_reads_over_nfs_the_memory_of_the_client_and_of_the_server_are_told_apart(
+    sent: int, disks: int, words: dict[str, str]
+) -> None:
+    caveats = read_caveats(over_nfs(sent=sent, disks=disks))
+    assert caveats.keys() == words.keys()
+    assert all(said in caveats[code] for code, said in words.items())
+
+
+def test_a_directory_on_a_server_elsewhere_has_figures_of_the_mount_alone() -> None:
+    caveats = read_caveats(over_nfs(sent=128 * MIB, disks=0, type="dir", path="/far"))
+    assert "25% of the bytes read" in caveats["cache-served"]
+    assert "is served by another machine" in caveats["server-answered"]
+
+
+def test_flushes_of_a_server_elsewhere_are_not_known() -> None:
+    levels = (("nfs:/mnt",),)
+    assert flushed_devices(levels, ["nfs:/mnt"], {"nfs:/mnt": "the server of /mnt"}, known(kernel="6.1.0")) == (
+        (),
+        "the server of /mnt counts them, and not this box",
+    )
+    assert flushed_devices((*levels, ("7:0",)), ["7:0"], {"7:0": "loop0"}, known(kernel="6.1.0")) == (("7:0",), "")
 
 
 def test_without_looks_at_its_processes_it_is_not_known_where_files_are() -> None:

@@ -25,7 +25,7 @@ demand_data_hits                4    77
 def test_bytes_of_each_nfs_mount_are_differences() -> None:
     before = {MOUNTSTATS: NFS.format(point="/mnt/a\\040b", counts="100 10 1 2 50 5 3 4")}
     after = {MOUNTSTATS: NFS.format(point="/mnt/a\\040b", counts="1100 30 2 4 550 15 9 9")}
-    moved = NfsBytes(read=1000, written=20, direct_read=1, from_server=500)
+    moved = NfsBytes(read=1000, written=20, direct_read=1, from_server=500, to_server=10)
     assert nfs_bytes(before, after) == {"/mnt/a b": moved}
 
 

@@ -513,3 +513,22 @@ def test_device_mapper_counts_bytes_whatever_its_flag_tells() -> None:
         "==> slaves <==\n253:0\tdm-0\t8:0\tsda\n==> /sys/class/block/dm-0/queue/iostats <==\n0\n"
     )
     assert counted_levels({"evidence.txt": text}) == (("253:0",), ("8:0",))
+
+
+@every_row(
+    ("served", "levels"),
+    [
+        ("==> served <==\n64768\n", (("nfs:/m",), ("253:0",), ("8:0",))),  # our own server, and what its export lies on
+        ("==> served <==\n27\n", (("nfs:/m",),)),  # of an export in memory
+        ("", (("nfs:/m",),)),  # another machine serves it
+    ],
+)
+def test_a_mount_of_nfs_lies_on_its_server_where_its_bytes_were_counted(served: str, levels: DeviceLevels) -> None:
+    text = (
+        "==> st_dev <==\n40\n==> root <==\n755\n==> device <==\n==> name <==\n\n"
+        "==> mountinfo <==\n30 1 0:40 / /m rw - nfs4 127.0.0.1:/ rw\n==> df <==\n127.0.0.1:/ 9 0 9 0% /m\n"
+        f"{served}==> loops <==\n\n==> slaves <==\n253:0\tdm-0\t8:0\tsda\n"
+    )
+    seen = {"evidence.txt": text}
+    assert (counted_levels(seen, ["nfs:/m"]), uncounted_reason(seen, ["nfs:/m"])) == (levels, None)
+    assert (counted_levels(seen), uncounted_reason(seen)) == ((), "the kernel does not tell the device below nfs4")

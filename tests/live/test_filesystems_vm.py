@@ -175,6 +175,19 @@ def test_an_emulated_box_and_persistent_memory_are_told_by_caveats(run: store.Ru
 
 
 @pytest.mark.long
+def test_what_answered_reads_over_nfs_is_known_from_the_counters_of_the_mount(run: store.Run) -> None:
+    """The box serves it from a directory of its own: the mount lies on the server, and that on a disk."""
+    (trial,) = run.trials.loc[run.trials["filesystem"] == "nfs", "trial_id"]
+    around = run.records[trial].around
+    assert around is not None
+    (server,) = (device for device in around.traffic if device.startswith("nfs:"))
+    assert run.records[trial].device is not None
+    assert run.records[trial].device.chain[0] == server
+    assert len(run.records[trial].device.chain) > 1
+    assert "nfs" not in {caveat.subject for caveat in run.caveats if caveat.code == "cache-not-checked"}
+
+
+@pytest.mark.long
 def test_the_results_are_kept_outside_of_the_box(run: store.Run) -> None:
     assert (Path(run.path) / "trials.jsonl").exists()
 

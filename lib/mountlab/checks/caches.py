@@ -211,8 +211,8 @@ def direct_will_be_cached(sweep: Sweep, facts: BoxFacts) -> Iterator[Doubt]:
 def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
     """File systems where it is unknown whether the page cache answered.
 
-    The kernel does not tell the device below the file system (nfs, fuse), or the device counts no bytes
-    (`queue/iostats` is 0, as on pmem). Then `cache-served` and `not-flushed` could not be checked. With DAX there is no
+    The kernel does not tell the device below the file system (fuse, and nfs that clients drive), or the device counts
+    no bytes (`queue/iostats` is 0, as on pmem). Then `cache-served` and `not-flushed` could not be checked. With DAX there is no
     page cache, and nothing to check.
     """
     for name, why in evidence.unseen.items():

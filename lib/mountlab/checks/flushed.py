@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from mountlab.checks.layers import level_name
 from mountlab.core.box_facts import BoxFacts
-from mountlab.filesystems.evidence import Device, DeviceLevels
+from mountlab.filesystems.evidence import Device, DeviceLevels, is_server
 from mountlab.filesystems.without_effect import kernel_version
 
 _COUNTED_SINCE = (5, 5)
@@ -31,6 +31,8 @@ def flushed_devices(
         return (), f"Linux {release or '(of an unknown version)'} does not count flushes of devices"
     if not levels:
         return (), "the kernel does not tell the device below"
+    if is_server(levels[0][0]) and len(levels) == 1:
+        return (), f"{level_name(levels[0], names)} counts them, and not this box"
     level = next((level for level in levels if not _passes_on(level, names)), None)
     if level is None:
         top = level_name(levels[0], names)
@@ -47,7 +49,7 @@ def flushed_devices(
 
 
 def _passes_on(level: Sequence[Device], names: Mapping[Device, str]) -> bool:
-    return any(names.get(device, "").startswith(_WITHOUT_QUEUE) for device in level)
+    return any(is_server(device) or names.get(device, "").startswith(_WITHOUT_QUEUE) for device in level)
 
 
 def _uncounted(name: str, facts: BoxFacts) -> str:

@@ -35,6 +35,7 @@ from mountlab.core.numbers import counted, listed
 from mountlab.core.units import format_bytes
 from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around, Extents
+from mountlab.filesystems.evidence import is_server
 from mountlab.programs import TOOLS
 
 UNSEEN_BELOW = 0.1
@@ -45,7 +46,7 @@ _DENSEST = 1 / 32
 """Of compressed bytes that are read the device delivers this share at least: btrfs puts 128 KiB into 4 KiB at best."""
 PAGE_BYTES = 4096
 """Where an older run did not ask the box."""
-Cause = Literal["page cache", "extents", "image", "unknown"]
+Cause = Literal["page cache", "server", "extents", "image", "unknown"]
 _KINDS = {
     "hole": "holes (nothing was ever written there)",
     "unwritten": "unwritten extents (allocated, never written)",
@@ -105,6 +106,8 @@ def _cause(evidence: Evidence, reads: Moved, *, by_calls: bool) -> Cause:
         asked = fetched
     asked_upper = asked / reads.tool_bytes
     if asked_upper >= CACHED_BELOW:  # the device that the file system lies on was asked for all of it
+        if any(map(is_server, evidence.levels_of(trial_id)[0])):
+            return "server"
         return "page cache" if evidence.mounts[trial_id] in evidence.buffered_loops else "image"
     if extents := _around(evidence, trial_id).extents:
         saved = extents.without_data + extents.compressed_share * (1 - _DENSEST)
@@ -205,7 +208,7 @@ def device_read_less(evidence: Evidence) -> Iterator[Doubt]:
     of the image have no data. Or the reads were direct, left nothing in the page cache, and nothing shows why.
     """
     for lacking in evidence.once(_lacking):
-        for cause in lacking.by_cause.keys() - {"page cache"}:
+        for cause in lacking.by_cause.keys() - {"page cache", "server"}:
             extents = [_around(evidence, moved.trial_id).extents for moved in lacking.by_cause[cause]]
             why = {
                 "extents": _of_extents([extent for extent in extents if extent]),

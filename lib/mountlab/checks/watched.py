@@ -8,10 +8,12 @@ from mountlab.checks import places
 from mountlab.checks.base import Check, Doubt, Evidence, of_trials
 from mountlab.checks.traffic import CACHED_BELOW, TELLING_BYTES, range_of
 from mountlab.core.groups import by_key
+from mountlab.core.model import Cell
 from mountlab.core.numbers import listed
 from mountlab.core.units import format_bytes
 from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around
+from mountlab.filesystems.evidence import is_server
 
 _MOST_NAMED = 3
 _HERE = ("127.", "localhost:", "[::1]:")
@@ -51,7 +53,7 @@ def server_answered(evidence: Evidence) -> Iterator[Doubt]:
             if moved.from_server >= TELLING_BYTES
         ]
         for point, rows in by_key((row[1], row) for row in read).items():
-            if not _is_served_here(evidence, point):
+            if not _is_served_here(evidence, cell, rows[0][0], point):
                 most = format_bytes(float(max(row[2] for row in rows)))
                 yield Doubt.of_cell(
                     cell,
@@ -73,7 +75,9 @@ def server_answered(evidence: Evidence) -> Iterator[Doubt]:
                 )
 
 
-def _is_served_here(evidence: Evidence, point: str) -> bool:
+def _is_served_here(evidence: Evidence, cell: Cell, trial_id: str, point: str) -> bool:
+    if cell.filesystem.type == "nfs" or len(evidence.levels_of(trial_id)) > 1:
+        return True
     lines = (line for files in evidence.open_files.values() for line in files.lines if line.mountpoint == point)
     sources = {line.source for line in lines}
     return bool(sources) and all(source.startswith(_HERE) for source in sources)
@@ -82,7 +86,7 @@ def _is_served_here(evidence: Evidence, point: str) -> bool:
 def _all_read(around: Around) -> int:
     """Return what all block devices delivered, of those on top of each other the one that delivered the most: no less
     than what reached the disks."""
-    return max((moved.read for moved in around.traffic.values()), default=0)
+    return max((moved.read for device, moved in around.traffic.items() if not is_server(device)), default=0)
 
 
 def _not_watched(evidence: Evidence) -> str | None:

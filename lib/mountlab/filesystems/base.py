@@ -47,6 +47,8 @@ class Family(ABC):
     """Whether any box should have it: one that has not is unfit, and otherwise only limited."""
     made = True
     """Whether a mount makes it; an existing directory was made by its owner."""
+    cache_counters: tuple[str, ...] = ()
+    """Files of the kernel that count what caches beside the page cache answered (filesystems.cache_counters)."""
     client_programs: tuple[Program, ...] = ()
     """Programs that a client needs to mount it."""
     client_kernel_types: tuple[str, ...] = ()

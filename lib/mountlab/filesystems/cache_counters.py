@@ -25,6 +25,8 @@ class NfsBytes:
     direct_read: int
     from_server: int
     """Read from the server."""
+    to_server: int
+    """Written to the server."""
 
     def __sub__(self, earlier: NfsBytes) -> NfsBytes:
         return NfsBytes(*(late - early for late, early in zip(astuple(self), astuple(earlier), strict=True)))
@@ -49,8 +51,8 @@ def _by_mount(text: str) -> dict[str, NfsBytes]:
     for device in re.split(r"^(?=device )", text, flags=re.MULTILINE):
         mount, counts = _MOUNT.match(device), _BYTES.search(device)
         if mount and counts:
-            read, written, direct_read, _, from_server, *_ = map(int, counts[1].split())
-            moved[unescape(mount[2])] = NfsBytes(read, written, direct_read, from_server)
+            read, written, direct_read, _, from_server, to_server, *_ = map(int, counts[1].split())
+            moved[unescape(mount[2])] = NfsBytes(read, written, direct_read, from_server, to_server)
     return moved
 
 

@@ -14,7 +14,14 @@ from mountlab.core.trial_files import TrialFiles, read_uptimes
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
 from mountlab.filesystems.arrays import unclean_arrays
 from mountlab.filesystems.cache_counters import ArcReads, NfsBytes, arc_reads, nfs_bytes
-from mountlab.filesystems.evidence import Device, DeviceBytes, device_traffic, disk_rows, parts_by_heading
+from mountlab.filesystems.evidence import (
+    Device,
+    DeviceBytes,
+    device_traffic,
+    disk_rows,
+    parts_by_heading,
+    server_of,
+)
 from mountlab.filesystems.neighbours import TICKS_PER_S, Beside, read_beside
 
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
@@ -116,12 +123,12 @@ class Around:
     kernel_log: tuple[str, ...] | None = None
     """What the kernel logged at the level of a warning or worse, from the dropping of the caches on."""
     nfs: Mapping[str, NfsBytes] = field(default_factory=dict)
-    """Mount point to what programs and the server moved there; of watched programs only."""
+    """Mount point to what programs and the server moved there; of NFS and of directories."""
     arc: ArcReads | None = None
-    """How the ARC of ZFS answered; of watched programs only."""
+    """How the ARC of ZFS answered; of ZFS and of directories."""
     names: Mapping[Device, str] = field(default_factory=dict)
     traffic: Mapping[Device, DeviceBytes] = field(default_factory=dict)
-    """Bytes that each block device moved."""
+    """Bytes that each block device moved, and each mount of NFS from and to its server."""
     beside: Mapping[str, Beside] = field(default_factory=dict)
     """What its neighbours did, by name."""
     contained_by: str | None = None
@@ -135,6 +142,7 @@ def around(files: Mapping[str, str]) -> Around | None:
     before, after = parts_by_heading(files[TrialFiles.BEFORE]), parts_by_heading(files[TrialFiles.AFTER])
     seconds, clock_step_s = _time(_wall_s(files), _permitted_s(files), _uptime_s(before, after))
     logged, beside = after.get("kernel"), read_beside(files)
+    nfs = nfs_bytes(before, after)
     return Around(
         beside=beside,
         seconds=seconds,
@@ -152,7 +160,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         charged=_charged(before, after),
         dirtied_pages=_growth(before, after, "nr_dirtied"),
         waiting_pages=_growth(before, after, "nr_dirty", "nr_writeback"),
-        nfs=nfs_bytes(before, after),
+        nfs=nfs,
         arc=arc_reads(before, after),
         cache=files.get(TrialFiles.CACHE, "").strip() or None,
         clients={name: text.strip() for file, text in files.items() if (name := _client_of(file)) and text.strip()},
@@ -163,8 +171,10 @@ def around(files: Mapping[str, str]) -> Around | None:
         arrays=unclean_arrays(before, after),
         lazy_init=None if "ext4lazyinit" not in after else after["ext4lazyinit"].strip() == "1",
         kernel_log=None if logged is None else tuple(_RECORD.sub(r"\1", line) for line in logged.splitlines() if line),
-        names={number: row[2] for number, row in disk_rows(after).items()},
-        traffic=device_traffic(files[TrialFiles.BEFORE], files[TrialFiles.AFTER]),
+        names={number: row[2] for number, row in disk_rows(after).items()}
+        | {server_of(point): f"the server of {point}" for point in nfs},
+        traffic=device_traffic(files[TrialFiles.BEFORE], files[TrialFiles.AFTER])
+        | {server_of(point): DeviceBytes(moved.from_server, moved.to_server) for point, moved in nfs.items()},
         contained_by=files.get(TrialFiles.CONTAINED_BY, "").strip() or None,
         **_processors(before, after, sum(neighbour.user_s for neighbour in beside.values())),
     )

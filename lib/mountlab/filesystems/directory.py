@@ -6,6 +6,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step, StepRole
 from mountlab.core.shell import script_text
 from mountlab.filesystems.base import ANYTHING, MOUNT, NOT_MOUNTED, OF_ANY_MOUNT, Family, directory_step, timed_step
+from mountlab.filesystems.cache_counters import CACHE_COUNTERS
 
 OPEN = "open.sh"
 """Name of the script of a run's directories in the argument list of a command."""
@@ -51,6 +52,7 @@ class Directory(Family):
     needs_root = False
     controlled = False
     made = False
+    cache_counters = CACHE_COUNTERS
     keys = frozenset({"path"})
     programs: tuple[Program, ...] = ()
     kernel_types = ()

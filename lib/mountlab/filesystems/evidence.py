@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,10 +13,12 @@ from mountlab.core.units import SECTOR_BYTES
 
 T = TypeVar("T")
 Device = str
-"""'major:minor', as in /proc/self/mountinfo and /proc/diskstats."""
+"""'major:minor', as in /proc/self/mountinfo and /proc/diskstats; of an NFS server what `server_of` returns."""
 DeviceLevels = tuple[tuple[Device, ...], ...]
 """Block devices by how far they are below a file system, those that it lies on itself first."""
 
+_NO_DEVICE = "0:"
+"""How the numbers of file systems begin that lie on no block device."""
 _DF = re.compile(r" \d+ +\d+ +-?\d+ +(?:\d+%|-) (/.*)\Z")
 _HEADING = re.compile(r"\n==> (.+) <==$", re.MULTILINE)
 
@@ -175,7 +177,11 @@ def device_levels(evidence: Mapping[str, str]) -> DeviceLevels:
     its own down. One that is reached in two ways, one longer than the other, is in the lower level only. () for a file
     system without a device (major number 0), such as tmpfs.
     """
-    below, level = _below(evidence), dict.fromkeys(_own_devices(evidence))
+    return _levels_below(_own_devices(evidence), evidence)
+
+
+def _levels_below(top: Iterable[Device], evidence: Mapping[str, str]) -> DeviceLevels:
+    below, level = _below(evidence), dict.fromkeys(top)
     levels: list[tuple[Device, ...]] = []
     while not level.keys() <= {device for upper in levels for device in upper}:
         deeper = {lower for device in level for lower in _all_below(device, below)}
@@ -188,7 +194,7 @@ def _own_devices(evidence: Mapping[str, str]) -> list[Device]:
     """Return the devices that a file system lies on itself. A btrfs on several has a number that is no device's."""
     number = file_system_device(evidence)
     members = parts_by_heading(evidence["evidence.txt"]).get("members", "").split()
-    return members or ([] if number.startswith("0:") else [number])
+    return members or ([] if number.startswith(_NO_DEVICE) else [number])
 
 
 def _below(evidence: Mapping[str, str]) -> dict[Device, list[Device]]:
@@ -197,7 +203,7 @@ def _below(evidence: Mapping[str, str]) -> dict[Device, list[Device]]:
     for slave in slaves(evidence):
         below.setdefault(slave.upper, []).append(slave.device)
     for number, loop in loops(evidence).items():
-        if loop.backing_device and not loop.backing_device.startswith("0:"):
+        if loop.backing_device and not loop.backing_device.startswith(_NO_DEVICE):
             below[number] = [loop.backing_device]
     return below
 
@@ -218,21 +224,39 @@ def every_device(levels: DeviceLevels) -> tuple[Device, ...]:
     return tuple(dict.fromkeys(device for level in levels for device in level))
 
 
-def counted_levels(evidence: Mapping[str, str]) -> DeviceLevels:
+def server_of(mountpoint: str) -> Device:
+    """Return what stands for the server of an NFS mount among the devices."""
+    return f"nfs:{mountpoint}"
+
+
+def is_server(device: Device) -> bool:
+    """Return whether it is the server of an NFS mount."""
+    return device.startswith("nfs:")
+
+
+def counted_levels(evidence: Mapping[str, str], servers: Container[Device] = ()) -> DeviceLevels:
     """Return the devices below, as far as their bytes can be held against those of a tool: without levels in which a
     device counts none. () where that which the file system lies on counts none, and with DAX, where files are read and
-    written past the block layer, and past the page cache."""
+    written past the block layer, and past the page cache.
+
+    An NFS mount lies on its server, where its bytes were counted (`servers`), and on the device that this serves from
+    where the box does so itself."""
+    server = server_of((_below_overlay(evidence) or mount_of(evidence)).mountpoint)
+    if server in servers:
+        served = parts_by_heading(evidence["evidence.txt"]).get("served", "")
+        device = device_number(served) if served.isdecimal() else _NO_DEVICE
+        return ((server,), *_levels_below([] if device.startswith(_NO_DEVICE) else [device], evidence))
     if uses_dax(evidence) or _counts_nothing(evidence):
         return ()
     silent = _silent(evidence)
     return tuple(level for level in device_levels(evidence) if not silent & set(level))
 
 
-def uncounted_reason(evidence: Mapping[str, str]) -> str | None:
+def uncounted_reason(evidence: Mapping[str, str], servers: Container[Device] = ()) -> str | None:
     """Return why the bytes on a device cannot be held against those of a tool; None where they can, and where there is
-    no page cache above a device: in memory, and with DAX."""
+    no page cache above a device: in memory, and with DAX. `servers`: as for `counted_levels`."""
     line = _below_overlay(evidence) or mount_of(evidence)
-    if line.fstype in _IN_MEMORY or uses_dax(evidence):
+    if line.fstype in _IN_MEMORY or uses_dax(evidence) or server_of(line.mountpoint) in servers:
         return None
     if not device_levels(evidence):
         return f"the kernel does not tell the device below {line.fstype}"

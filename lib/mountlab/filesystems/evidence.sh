@@ -47,6 +47,15 @@ section mountinfo
 cat /proc/self/mountinfo
 section df
 echo "$space"
+# Where the box mounts its own export: the device of the directory that is served.
+case $source in
+127.*:/ | '[::1]:/')
+    section served
+    while read -r directory options _; do
+        case $options in *fsid=0*) stat -c %d "$directory" && break ;; esac
+    done 2>/dev/null < /proc/fs/nfsd/exports
+    ;;
+esac
 
 section loops
 images=

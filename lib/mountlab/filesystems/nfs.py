@@ -13,6 +13,7 @@ from dataclasses import replace
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
+from mountlab.filesystems.cache_counters import MOUNTSTATS
 from mountlab.filesystems.directory import made_directory, own_directory
 
 HERE = "127.0.0.1"
@@ -43,6 +44,7 @@ class Nfs(Family):
 
     type = "nfs"
     expected = False
+    cache_counters = (MOUNTSTATS,)
     keys = frozenset({"path", "server", "options"})
 
     programs = (MOUNT, MOUNT_NFS, EXPORTFS)

@@ -15,7 +15,6 @@ from mountlab.core.model import Filesystem, Place, Program, Sweep, Workload
 from mountlab.core.shell import script_text
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
-from mountlab.filesystems.cache_counters import CACHE_COUNTERS
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.sweep.beside import PlannedNeighbour, beside_head
 from mountlab.tools.base import Command
@@ -84,7 +83,7 @@ class TrialHead:
             "lazy": _yes(asks_lazy_init(self.filesystem)),
             "direct": _yes(asks_direct(self.workload)),
             "reads": self._reads(),
-            "sensors": " ".join((*facts.storage.sensor_files, *(CACHE_COUNTERS if family.in_place else ()))),
+            "sensors": " ".join((*facts.storage.sensor_files, *family.cache_counters)),
             # What neighbours write takes memory, too, and is in no figure of the trial's.
             "in_memory": _yes(fills_memory(self.filesystem) and not self.beside),
             "helper": shlex.join(HELPER) if facts.rights.level == "helper" else "",
