@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from mountlab.box.embedded import guest, here, open_box, prepare_here, vm
 from mountlab.box.embedded.guest import Guest
 from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program
+from mountlab.core.virtual import VM_KERNELS
 from mountlab.results import paths
 from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.feasible import all_programs
@@ -191,26 +193,27 @@ def test_the_probe_has_no_disks_and_goes_off_by_itself() -> None:
 def test_the_guest_has_every_program_that_a_sweep_may_want() -> None:
     wanted = {each.packages["apt"] for each in all_programs() if "apt" in each.packages}
     essential = {"coreutils", "tar", "findutils", "util-linux", "sed", "grep", "diffutils", "bash", "dash"}
-    assert wanted - essential <= set(guest.packages())
-    assert list(guest.packages()) == sorted(set(guest.packages()))
+    assert wanted - essential <= set(guest.packages(BOX))
+    assert list(guest.packages(BOX)) == sorted(set(guest.packages(BOX)))
 
 
 def test_the_key_changes_with_all_that_the_guest_is_built_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = [guest.key()]
-    assert guest.key() == keys[0]
+    keys = [guest.key(BOX)]
+    assert guest.key(BOX) == keys[0]
     resource = guest.resource
     with monkeypatch.context() as patch:
         patch.setattr(guest, "suite", lambda: "sid")
-        keys.append(guest.key())
+        keys.append(guest.key(BOX))
     with monkeypatch.context() as patch:
         patch.setattr(guest, "BASE_PACKAGES", (*guest.BASE_PACKAGES, "one-more"))
-        keys.append(guest.key())
+        keys.append(guest.key(BOX))
     for name in guest.RECIPE:
         with monkeypatch.context() as patch:
             patch.setattr(guest, "resource", lambda each, name=name: resource(each) + "#" * (each == name))
-            keys.append(guest.key())
-    assert len(set(keys)) == len(keys) == 3 + len(guest.RECIPE)
-    assert guest.key() == keys[0]
+            keys.append(guest.key(BOX))
+    kernels = [guest.key(replace(BOX, kernel=kernel)) for kernel in VM_KERNELS]
+    assert len({*keys, *kernels}) == 3 + len(guest.RECIPE) + len(VM_KERNELS)
+    assert guest.key(BOX) == keys[0]
 
 
 @pytest.mark.parametrize(
@@ -251,21 +254,85 @@ def test_elsewhere_mmdebstrap_chooses_where_packages_come_from(monkeypatch: pyte
     monkeypatch.setattr(guest.platform, "freedesktop_os_release", lambda: {"ID": "ubuntu"})
     monkeypatch.setattr(here, "find_program", lambda name: f"/bin/{name}")
     assert guest.sources(BOX) == ()
+    lines = guest.sources(replace(BOX, kernel="7.2"))
+    assert [line.split()[-2:] for line in lines] == [
+        ["bookworm", "main"], ["bookworm-updates", "main"], ["bookworm-security", "main"],
+    ]  # fmt: skip
 
 
 def test_the_proxy_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     dumped = 'Acquire::http::Proxy "http://proxy.example:3142";\nAcquire::cdrom::mount "/media/cdrom/";\n'
     monkeypatch.setattr(here, "run", lambda _: SimpleNamespace(stdout=dumped))
     monkeypatch.setattr(here, "find_program", lambda name: f"/bin/{name}")
-    argv = guest.bootstrap_argv(Path("/cache/new"), Path("/var/tmp/x/root.tar"), ())
+    argv = guest.bootstrap_argv(BOX, Path("/cache/new"), Path("/var/tmp/x/root.tar"), ())
     given = [word for word in argv if word.startswith("--aptopt")]
     assert given == ['--aptopt=Acquire::http::Proxy "http://proxy.example:3142";']
+
+
+def of_kernel(monkeypatch: pytest.MonkeyPatch, kernel: str, suite: str = "bookworm") -> tuple[str, ...]:
+    """Return the command that builds a box with this kernel, on a machine with this release."""
+    monkeypatch.setattr(guest, "suite", lambda: suite)
+    lines = [f"deb http://m.example/debian {suite} main", f"deb http://m.example/security {suite}-security main"]
+    return guest.bootstrap_argv(replace(BOX, kernel=kernel), Path("/new"), Path("/root.tar"), lines)
+
+
+@pytest.mark.parametrize(("kernel", "other"), [("6.12", "trixie"), ("7.2", "forky")])
+def test_a_kernel_of_another_release_comes_alone_from_there(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, other: str
+) -> None:
+    argv = of_kernel(monkeypatch, kernel)
+    assert argv[-4:] == (
+        "deb http://m.example/debian bookworm main",
+        "deb http://m.example/security bookworm-security main",
+        f"deb http://m.example/debian {other} main",
+        f"deb http://m.example/security {other}-security main",
+    )
+    (pins,) = (word for word in argv if word.startswith("--setup-hook"))
+    assert (
+        f"Package: linux-image-* linux-binary-* linux-modules-* linux-base linux-base-*\nPin: release n={other}\n"
+        in pins
+    )
+    assert f"Package: *\nPin: release n={other}-security\nPin-Priority: -1\n" in pins
+
+
+def test_a_kernel_of_the_boxs_own_release_needs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    argv = of_kernel(monkeypatch, "6.1")
+    assert argv[-2:] == (
+        "deb http://m.example/debian bookworm main",
+        "deb http://m.example/security bookworm-security main",
+    )
+    assert not any(word.startswith("--setup-hook") for word in argv)
+
+
+@pytest.mark.parametrize("kernel", VM_KERNELS)
+def test_boxes_with_a_kernel_differ_in_the_kernel_alone(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
+    packages = {*guest.packages(BOX)} - {"linux-image-cloud-amd64"}
+    assert {*guest.packages(replace(BOX, kernel=kernel))} == packages | {"linux-image-amd64", "initramfs-tools"}
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [("7.2.12+deb14-amd64", ""), ("7.3.1+deb14-amd64", "the archive has kernel 7.3.1+deb14-amd64 now, not 7.2")],
+)
+def test_another_kernel_than_the_box_file_names_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, error: str
+) -> None:
+    modules = tmp_path / "lib" / "modules" / made
+    modules.mkdir(parents=True)
+    (tmp_path / "boot").mkdir()
+    (modules / "vmlinuz").write_text("kernel")
+    (modules / "config").write_text("CONFIG_X=y")
+    argv = of_kernel(monkeypatch, "7.2")
+    hook = next(word for word in argv if "lib/modules" in word).removeprefix("--customize-hook=")
+    done = subprocess.run(["sh", "-c", hook, "hook", tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0, error in done.stderr) == (not error, True)
+    assert (tmp_path / "boot" / f"vmlinuz-{made}").exists() is not bool(error)
 
 
 @pytest.mark.parametrize(("uid", "mode"), [(0, "--mode=root"), (1000, "--mode=unshare")])
 def test_how_it_is_built_as_root_and_as_an_ordinary_user(monkeypatch: pytest.MonkeyPatch, uid: int, mode: str) -> None:
     monkeypatch.setattr(guest.os, "geteuid", lambda: uid)
-    argv = guest.bootstrap_argv(Path("/a b/new"), Path("/var/tmp/x/root.tar"), ("deb http://m.example s main",))
+    argv = guest.bootstrap_argv(BOX, Path("/a b/new"), Path("/var/tmp/x/root.tar"), ("deb http://m.example s main",))
     assert mode in argv
     assert argv[-3:] == (guest.suite(), "/var/tmp/x/root.tar", "deb http://m.example s main")
     assert "--customize-hook=tar-in '/a b/new/recipe.tar' /" in argv
@@ -285,7 +352,7 @@ def test_a_box_that_was_not_built_says_how_to_build_it(empty_cache: Path) -> Non
     with pytest.raises(BoxError) as caught, open_box(BOX):
         pass
     assert caught.value.what == "the virtual box is not built"
-    assert caught.value.got == f"no {empty_cache / guest.key()}"
+    assert caught.value.got == f"no {empty_cache / guest.key(BOX)}"
     assert caught.value.next_step == "mountlab box prepare vm"
     assert caught.value.exit_code == 3
 
@@ -308,7 +375,7 @@ def test_other_machines_are_refused(monkeypatch: pytest.MonkeyPatch, system: tup
 def test_a_missing_qemu_comes_with_the_command_that_installs_it(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (empty_cache / guest.key()).mkdir(parents=True)
+    (empty_cache / guest.key(BOX)).mkdir(parents=True)
     monkeypatch.setattr(here, "find_program", lambda name: "/bin/dnf" if name == "dnf" else None)
     with pytest.raises(BoxError, match="qemu-system-x86_64 is missing") as caught, open_box(BOX):
         pass
@@ -333,7 +400,7 @@ def test_what_is_missing_is_installed_after_asking(empty_cache: Path, monkeypatc
 
 
 def test_a_box_that_is_built_is_not_built_again(empty_cache: Path) -> None:
-    (empty_cache / guest.key()).mkdir(parents=True)
+    (empty_cache / guest.key(BOX)).mkdir(parents=True)
     said: list[str] = []
     prepare_here(BOX, yes=False, ask=lambda question: bool(said.append(question)), say=said.append)
     assert said == []
@@ -405,7 +472,7 @@ def test_a_build_that_fails_shows_why_and_leaves_nothing(
         guest.build(BOX, yes=True, ask=lambda _: False, say=said.append)
     assert caught.value.what == "mmdebstrap could not build the virtual box"
     assert (caught.value.got, caught.value.evidence) == ("exit status 25", "E: 404\n")
-    assert said[0] == f"building the virtual box: Debian {guest.suite()}, in {empty_cache / guest.key()}"
+    assert said[0] == f"building the virtual box: Debian {guest.suite()}, in {empty_cache / guest.key(BOX)}"
     assert re.fullmatch(r" *\d+ s  downloading packages with apt\.\.\.", said[1])
     assert list(empty_cache.iterdir()) == []
     assert list((tmp_path / "tmp").iterdir()) == []

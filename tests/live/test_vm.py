@@ -18,8 +18,9 @@ from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import guest, vm
 from mountlab.box.ssh import Endpoint, SshBox, connect
 from mountlab.core.errors import BoxError, HostKeyError
-from mountlab.core.model import VM_DISKS, Box, Filesystem, ScratchDevice
+from mountlab.core.model import Box, Filesystem, ScratchDevice
 from mountlab.core.shell import script_argv
+from mountlab.core.virtual import VM_DISKS
 from mountlab.filesystems.effect import effects
 from ordinary import ordinary_user
 from processes import processes_with

@@ -746,6 +746,29 @@ def test_disks_that_a_box_cannot_have(keys: dict[str, object], where: str, got: 
     assert got in str(caught.value.got)
 
 
+@pytest.mark.parametrize(("text", "kernel"), [("6.1", "6.1"), ("'6.1'", "6.1"), ("6.12", "6.12"), ("7.2", "7.2")])
+def test_the_kernel_of_a_virtual_box_is_a_number_or_a_text(text: str, kernel: str) -> None:
+    raw = parse_yaml(f"embedded: vm\nkernel: {text}\n", where="b.yml")
+    assert parse_box(raw, name="b", where="b.yml").kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("keys", "got", "allowed"),
+    [
+        ({"embedded": "vm", "kernel": 6.2}, "6.2", "6.1, 6.12, 7.2"),
+        ({"embedded": "vm", "kernel": "6.10"}, "6.10", "6.1, 6.12, 7.2"),
+        ({"embedded": "vm", "kernel": 6}, "6 (int)", "text"),
+        ({"embedded": "loopback", "kernel": 6.1}, "6.1", "embedded: vm beside it"),
+        ({"host": "h", "kernel": 7.2}, "7.2", "embedded: vm beside it"),
+    ],
+)
+def test_kernels_that_a_box_cannot_have(keys: dict[str, object], got: str, allowed: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse_box(keys, name="b", where="b.yml")
+    assert (caught.value.where, caught.value.got) == ("b.yml: kernel", got)
+    assert caught.value.allowed.startswith(allowed)
+
+
 @every_row("path", ["/", "/srv", "srv/x", "/srv/a b", "/srv/$(id)", "/srv/x/", "~/x", "/srv/../etc", "/srv/."])
 @every_row("key", ["mount_root", "output_root"])
 def test_the_directories_of_a_box_are_plain_paths_below_another(key: str, path: str) -> None:

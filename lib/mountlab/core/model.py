@@ -73,10 +73,6 @@ class ScratchDevice:
     device: str
 
 
-VM_DISKS = {f"disk{number}": f"/dev/disk/by-id/virtio-mountlab-disk{number}" for number in range(1, 9)}
-"""Name and stable name of each disk that a virtual box can have beside those that every one has."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Box:
     """The machine under test, as params/boxes/<name>.yml describes it. Holds no secret."""
@@ -100,6 +96,8 @@ class Box:
     """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
     label: str | None = None
     """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
+    kernel: str | None = None
+    """vm: the release of its kernel, of VM_KERNELS; None: the small kernel for clouds of its own Debian release."""
 
     @property
     def block_devices(self) -> dict[str, str]:

@@ -9,12 +9,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import VM_DISKS, Box, ScratchDevice
+from mountlab.core.model import Box, ScratchDevice
 from mountlab.core.units import TimeText, parse_seconds
+from mountlab.core.virtual import VM_DISKS, VM_KERNELS
 from mountlab.filesystems.pmfs import PREFIX as MEMORY
 from mountlab.sweep.design_entry import LONGEST_TRIAL_S
 from mountlab.sweep.filesystem_entry import BOX_PATH
-from mountlab.sweep.validated import File, check_text, validated
+from mountlab.sweep.validated import AS_TEXT, File, check_text, validated
 
 # Persistent memory is numbered by its region, in the order of the firmware, and not by who was found first.
 _STABLE_ID = re.compile(rf"/dev/disk/by-[a-z]+/[A-Za-z0-9_.:+-]+|/dev/pmem\d+(\.\d+)?s?|{MEMORY}0x[0-9a-fA-F]{{1,16}}")
@@ -60,6 +61,9 @@ class BoxFile(File):
     disks: Annotated[int, Field(ge=0, le=len(VM_DISKS))] = 0
     """Only with `embedded: vm`: further scratch disks of 1 GiB, empty at every start. `disk1`, `disk2` and so on are
     their names."""
+    kernel: Annotated[str, AS_TEXT] | None = None
+    """Only with `embedded: vm`: the release of its kernel, a full one of Debian: 6.1, 6.12 or 7.2. Without it the small
+    kernel for clouds of this machine's own release. All else in the box stays the same."""
     grace: TimeText = "10min"
     """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
     nothing of us either, ends what runs, unmounts and cleans up by itself."""
@@ -79,6 +83,7 @@ def parse_box(raw: Mapping[str, object], *, name: str, where: str) -> Box:
             allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
     _check_address(file, where)
+    _check_kernel(file, where)
     if file.label is not None:
         check_text(file.label, LABEL, "not a label of boxes", f"{where}: label", _LABELS)
     for key, path in (("mount_root", file.mount_root), ("output_root", file.output_root)):
@@ -120,6 +125,22 @@ def _scratch(file: BoxFile, where: str) -> dict[str, str]:
                 allowed=f"another name, or {disks[label]}",
             )
     return scratch | disks
+
+
+def _check_kernel(file: BoxFile, where: str) -> None:
+    if file.kernel is None:
+        return
+    if file.embedded != "vm":
+        raise ParameterError(
+            "only the virtual box can be given a kernel",
+            where=f"{where}: kernel",
+            got=file.kernel,
+            allowed="embedded: vm beside it; any other box has the kernel that it runs",
+        )
+    if file.kernel not in VM_KERNELS:
+        raise ParameterError(
+            "no kernel for the virtual box", where=f"{where}: kernel", got=file.kernel, allowed=", ".join(VM_KERNELS)
+        )
 
 
 def _check_address(file: BoxFile, where: str) -> None:

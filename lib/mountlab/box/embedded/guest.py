@@ -25,6 +25,7 @@ from typing import IO
 
 from mountlab.box.embedded import here
 from mountlab.box.embedded.child import Watch, private_directory, resource, stop
+from mountlab.box.embedded.guest_kernel import kernel_packages, left_out, lines_of, other_suite, pin, place_kernel
 from mountlab.box.embedded.keys import make_keys
 from mountlab.box.readiness import Ask
 from mountlab.box.tracing import PROFILING_PROGRAMS
@@ -32,6 +33,7 @@ from mountlab.box.tracing import PROGRAMS as TRACING_PROGRAMS
 from mountlab.core.errors import BoxError, CommandError
 from mountlab.core.model import Box, Program, everywhere
 from mountlab.core.units import GIB
+from mountlab.core.virtual import VM_KERNELS
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.layers import STACK_LAYERS
 from mountlab.programs import TOOLS
@@ -42,15 +44,16 @@ Say = Callable[[str], None]
 DEBIAN_KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 FALLBACK_SUITE = "bookworm"
 """What is built where the control machine is no Debian; on Debian, the suite that the machine itself has."""
-KERNEL = "linux-image-cloud-amd64"
 BASE_PACKAGES = (
-    KERNEL, "busybox-static", "openssh-server", "kmod", "ndctl", "e2fsprogs", "xfsprogs", "btrfs-progs", "util-linux",
+    "busybox-static", "openssh-server", "kmod", "ndctl", "e2fsprogs", "xfsprogs", "btrfs-progs", "util-linux",
     "mount", "fdisk", "coreutils", "diffutils", "tar", "mawk", "findutils",
 )  # fmt: skip
 RECIPE = ("guest_customize.sh", "guest_init.sh", "guest_start.sh", "guest_sshd.conf")
 ALONE = ("unshare", "--mount", "--propagation", "slave", "--pid", "--mount-proc", "--fork", "--kill-child")
 """Words before a builder that root runs: it has name spaces of its own. If it is killed, nothing runs on or stays
 mounted; and what is unmounted here meanwhile is let go there."""
+APT_OPTIONS = ("Acquire::http::", "Acquire::https::", "Acquire::Retries", "Acquire::Check-Valid-Until")
+"""Options of this machine's apt that hold for building, too."""
 WORK_BYTES = 8 * GIB
 """Of the disk below /var/tmp, where images of file systems are made: sparse."""
 
@@ -91,13 +94,15 @@ class Guest:
 # --- what it is built from --------------------------------------------------------------------------------------------
 
 
-def packages() -> tuple[str, ...]:
-    """Debian packages of the guest: the base, and what tracing and each tool, file system and layer of our own want."""
+def packages(box: Box) -> tuple[str, ...]:
+    """Debian packages of the guest: kernel and base, and what tracing and each tool, file system and layer of our own
+    want."""
     programs = [program for tool in TOOLS.own.values() for program in tool.programs]
     programs += [program for family in FAMILIES.own.values() for program in family.programs]
     programs += [program for layer in STACK_LAYERS.values() for program in layer.programs]
     programs += (*TRACING_PROGRAMS, *PROFILING_PROGRAMS)
-    return tuple(sorted({*BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
+    named = {*kernel_packages(box), *BASE_PACKAGES}
+    return tuple(sorted({*named, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
 
 
 def suite() -> str:
@@ -106,9 +111,11 @@ def suite() -> str:
     return release.get("VERSION_CODENAME", FALLBACK_SUITE) if release.get("ID") == "debian" else FALLBACK_SUITE
 
 
-def key() -> str:
-    """Return the name of the guest in the cache: a digest of all that it is built from."""
-    parts = [suite(), packages(), WORK_BYTES, *(resource(name) for name in RECIPE)]
+def key(box: Box) -> str:
+    """Return the name of the box's guest in the cache: a digest of all that it is built from."""
+    parts = [suite(), packages(box), WORK_BYTES, *(resource(name) for name in RECIPE)]
+    if box.kernel is not None:
+        parts += [*pin(other_suite(box, suite())), *place_kernel(box), *left_out(box)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -121,7 +128,7 @@ def built(box: Box) -> Guest:
     """Return the guest of this version of Mountlab. Raises BoxError where it was not built yet, or this is no x86-64
     Linux."""
     _check_machine(box)
-    guest = Guest(cache_directory() / key())
+    guest = Guest(cache_directory() / key(box))
     if not guest.directory.exists():
         raise BoxError(
             "the virtual box is not built",
@@ -152,7 +159,7 @@ def build(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
     Raises BoxError where that cannot be done here, CommandError with what the failing program said.
     """
     _check_machine(box)
-    target = cache_directory() / key()
+    target = cache_directory() / key(box)
     if target.exists():
         return
     _check_programs(box, yes=yes, ask=ask)
@@ -160,7 +167,7 @@ def build(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
         _check_namespaces(box)
     started = time.monotonic()
     cache_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
-    say(f"building the virtual box: Debian {suite()}, in {target}")
+    say(f"building the virtual box: Debian {suite()}{_kernel_text(box)}, in {target}")
     with _places() as (staging, scratch, watch):
         _fill(box, staging, scratch, watch, lambda line: say(f"{time.monotonic() - started:4.0f} s  {line}"))
         try:
@@ -169,9 +176,14 @@ def build(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
             if not target.exists():  # or somebody else was quicker
                 raise
     say(f"{time.monotonic() - started:4.0f} s  built")
-    old = [path.name for path in cache_directory().iterdir() if path.is_dir() and path != target]
-    if old:
-        say(f"{cache_directory()} holds others, which other versions of Mountlab may use: {', '.join(sorted(old))}")
+    others = sorted(path.name for path in cache_directory().iterdir() if path.is_dir() and path != target)
+    if others:
+        say(f"{cache_directory()} holds others, for other boxes or versions of Mountlab: {', '.join(others)}")
+
+
+def _kernel_text(box: Box) -> str:
+    """Return what is said of a kernel that the box file names."""
+    return "" if box.kernel is None else f" with the kernel {box.kernel} of Debian {VM_KERNELS[box.kernel]}"
 
 
 @contextmanager
@@ -198,7 +210,7 @@ def _fill(box: Box, staging: Path, scratch: Path, watch: Watch, say: Say) -> Non
     make_keys(box, _path(KEYGEN.name), staging)
     recipe, archive = staging / "recipe.tar", scratch / "root.tar"
     _write_recipe(recipe, guest)
-    _bootstrap(box, bootstrap_argv(staging, archive, sources(box)), scratch, watch, say)
+    _bootstrap(box, bootstrap_argv(box, staging, archive, sources(box)), scratch, watch, say)
     say("packing the root image")
     with archive.open("rb") as tar:
         argv = ("sqfstar", "-quiet", "-no-progress", "-comp", "lz4", str(guest.root))
@@ -224,32 +236,37 @@ def _write_recipe(path: Path, guest: Guest) -> None:
             tar.addfile(entry, BytesIO(content))
 
 
-def bootstrap_argv(staging: Path, archive: Path, lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that makes `archive` of the guest's root, and kernel and initrd in `staging`."""
+def bootstrap_argv(box: Box, staging: Path, archive: Path, lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that makes `archive` of the guest's root, and kernel and initrd in `staging`. `lines`: of
+    sources.list, for all but the kernel; () for mmdebstrap's own choice."""
     how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
     if os.geteuid() == 0:
         how = (*ALONE, _path("mmdebstrap"), "--mode=root")
+    kernel_suite = other_suite(box, suite())
     hooks = [
+        *place_kernel(box),
         'mkdir "$1/mountlab"',
         f"tar-in {shlex.quote(str(staging / 'recipe.tar'))} /",
         'chroot "$1" sh /mountlab/guest_customize.sh',
         *(f"download /mountlab/{name} {shlex.quote(str(staging / name))}" for name in ("vmlinuz", "initrd")),
         'rm -r "$1/mountlab"',
     ]
-    leave_out = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale", "info")]
+    not_wanted = (*(f"/usr/share/{name}/*" for name in ("man", "doc", "locale", "info")), *left_out(box))
     return (
         *how,
         "--format=tar",
         "--variant=essential",
         "--architectures=amd64",
-        f"--include={','.join(packages())}",
+        f"--include={','.join(packages(box))}",
         "--dpkgopt=force-unsafe-io",
-        *leave_out,
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in not_wanted),
         *(f"--aptopt={option}" for option in apt_options()),
+        *(f"--setup-hook={hook}" for hook in pin(kernel_suite)),
         *(f"--customize-hook={hook}" for hook in hooks),
         suite(),
         str(archive),
         *lines,
+        *lines_of(kernel_suite, lines),
     )
 
 
@@ -303,12 +320,13 @@ def _path(name: str) -> str:
 
 
 def sources(box: Box) -> tuple[str, ...]:
-    """Return lines of sources.list: those of this machine's Debian, or () for mmdebstrap's own choice where it is none.
+    """Return lines of sources.list: those of this machine's Debian; where it is none, () for mmdebstrap's own choice,
+    or where the kernel is of another release the main archive's.
 
     Raises BoxError where this is a Debian that has no package lists.
     """
     if here.find_program("apt-get") is None or _os_release().get("ID") != "debian":
-        return ()
+        return () if other_suite(box, suite()) is None else main_archive(suite())
     fields = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
     argv = ("apt-get", "indextargets", "--format", fields, "Created-By: Packages", "Architecture: amd64")
     lines = source_lines(here.run(argv).stdout)
@@ -332,13 +350,20 @@ def source_lines(targets: str) -> tuple[str, ...]:
     )
 
 
+def main_archive(suite: str) -> tuple[str, ...]:
+    """Return lines of sources.list for the servers that mmdebstrap takes by itself."""
+    address = "http://deb.debian.org/debian"
+    parts = (("", suite), ("", f"{suite}-updates"), ("-security", f"{suite}-security"))
+    return source_lines("\n".join(f"Debian|{address}{more}|{release}|main" for more, release in parts))
+
+
 def apt_options() -> tuple[str, ...]:
-    """Return how this machine's apt reaches its servers: proxies, certificates, time limits."""
+    """Return how this machine's apt reaches its servers: proxies, certificates, time limits, whether lists expire."""
     if here.find_program("apt-config") is None:
         return ()
     argv = ("apt-config", "dump", "--no-empty", "--format", '%f "%v";%n', "Acquire")
     lines = here.run(argv).stdout.splitlines()
-    return tuple(line for line in lines if line.startswith(("Acquire::http::", "Acquire::https::", "Acquire::Retries")))
+    return tuple(line for line in lines if line.startswith(APT_OPTIONS))
 
 
 def _os_release() -> dict[str, str]:

@@ -25,8 +25,9 @@ from mountlab.box.embedded.guest import QEMU, Guest, built, temporary_directory
 from mountlab.box.embedded.keys import known_hosts
 from mountlab.box.ssh import Endpoint
 from mountlab.core.errors import BoxError
-from mountlab.core.model import VM_DISKS, Box
+from mountlab.core.model import Box
 from mountlab.core.units import GIB, MIB
+from mountlab.core.virtual import VM_DISKS
 
 Accelerator = Literal["kvm", "tcg"]
 
