@@ -251,9 +251,8 @@ def prepare() -> Callable[[], None]:
 # --- the virtual box --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def vm_box() -> Box:
-    """The box of params/boxes/vm.yml, built: in the user's cache, where it stays for the next time."""
+def prepared_vm(box: Box) -> Box:
+    """Return a virtual box that is built, in the user's cache, where it stays for the next time; or skip the test."""
     from installed_programs import NO_PACKAGES
     from mountlab.box.embedded import guest, here, prepare_here
     from mountlab.core.errors import BoxError, CommandError
@@ -261,7 +260,6 @@ def vm_box() -> Box:
 
     for absent in here.missing(guest.BUILDERS):
         pytest.skip(needs.reason(absent.name))
-    box = paths.load_box("vm")
     try:
         prepare_here(box, yes=False, ask=lambda _: False, say=lambda _: None)
     except (BoxError, CommandError) as error:
@@ -269,6 +267,12 @@ def vm_box() -> Box:
             pytest.skip("needs Debian's packages, from the network, to build the virtual box")
         raise
     return box
+
+
+@pytest.fixture(scope="session")
+def vm_box() -> Box:
+    """The box of params/boxes/vm.yml, built."""
+    return prepared_vm(paths.load_box("vm"))
 
 
 @pytest.fixture(scope="session")

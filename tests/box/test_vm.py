@@ -13,9 +13,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from mountlab.box.embedded import guest, here, open_box, prepare_here, vm
+from mountlab.box.embedded import guest, guest_zfs, here, open_box, prepare_here, vm
+from mountlab.box.embedded.child import private_directory
 from mountlab.box.embedded.guest import Guest
-from mountlab.core.errors import BoxError, CommandError
+from mountlab.core.errors import BoxError, CommandError, ParameterError
 from mountlab.core.model import Box, Program
 from mountlab.core.virtual import VM_KERNELS
 from mountlab.results import paths
@@ -23,6 +24,7 @@ from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.feasible import all_programs
 
 BOX = Box(name="vm", host="", embedded="vm")
+ZFS = replace(BOX, extras=("zfs",))
 DEBIAN = {"ID": "debian", "VERSION_CODENAME": "trixie"}
 SCRIPTS = sorted(Path(guest.__file__).parent.glob("*.sh"))
 
@@ -193,7 +195,7 @@ def test_the_probe_has_no_disks_and_goes_off_by_itself() -> None:
 def test_the_guest_has_every_program_that_a_sweep_may_want() -> None:
     wanted = {each.packages["apt"] for each in all_programs() if "apt" in each.packages}
     essential = {"coreutils", "tar", "findutils", "util-linux", "sed", "grep", "diffutils", "bash", "dash"}
-    assert wanted - essential <= set(guest.packages(BOX))
+    assert wanted - essential <= set(guest.packages(ZFS))
     assert list(guest.packages(BOX)) == sorted(set(guest.packages(BOX)))
 
 
@@ -212,7 +214,7 @@ def test_the_key_changes_with_all_that_the_guest_is_built_from(monkeypatch: pyte
             patch.setattr(guest, "resource", lambda each, name=name: resource(each) + "#" * (each == name))
             keys.append(guest.key(BOX))
     kernels = [guest.key(replace(BOX, kernel=kernel)) for kernel in VM_KERNELS]
-    assert len({*keys, *kernels}) == 3 + len(guest.RECIPE) + len(VM_KERNELS)
+    assert len({*keys, *kernels, guest.key(ZFS)}) == 3 + len(guest.RECIPE) + len(VM_KERNELS) + 1
     assert guest.key(BOX) == keys[0]
 
 
@@ -337,6 +339,109 @@ def test_how_it_is_built_as_root_and_as_an_ordinary_user(monkeypatch: pytest.Mon
     assert argv[-3:] == (guest.suite(), "/var/tmp/x/root.tar", "deb http://m.example s main")
     assert "--customize-hook=tar-in '/a b/new/recipe.tar' /" in argv
     assert (argv[0] == "unshare") is (uid == 0)
+
+
+# --- ZFS --------------------------------------------------------------------------------------------------------------
+
+ANSWER = """\
+Package: linux-image-cloud-amd64
+Source: linux-signed-amd64 (6.1.192+3)
+Version: 6.1.192-3
+Depends: linux-image-6.1.0-57-cloud-amd64 (= 6.1.192-3)
+
+Package: zfs-dkms
+Source: zfs-linux
+Version: 2.1.11-1+deb12u1
+Depends: dkms (>> 2.1.1.2-5), file
+"""
+BUILD = guest_zfs.ZfsBuild(version="2.1.11-1+deb12u1", kernel="6.1.0-57-cloud-amd64")
+
+
+@pytest.mark.parametrize(
+    ("answer", "build"),
+    [
+        (ANSWER, BUILD),
+        ("Depends: linux-base-amd64 (= 7.2.12-1), linux-image-7.2.12+deb14-amd64 (= 7.2.12-1)\n\n"
+         "Package: zfs-dkms\nVersion: 2.4.4-1\n", guest_zfs.ZfsBuild(version="2.4.4-1", kernel="7.2.12+deb14-amd64")),
+        (ANSWER.split("\n\n")[0], None),
+        (ANSWER.split("\n\n")[1], None),
+    ],
+    ids=["cloud", "forky", "no zfs", "no kernel"],
+)  # fmt: skip
+def test_what_is_built_is_what_the_archive_has(answer: str, build: guest_zfs.ZfsBuild | None) -> None:
+    assert guest_zfs.read_answer(answer) == build
+
+
+def test_only_a_box_with_zfs_takes_packages_of_contrib(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "deb http://m.example/debian bookworm"
+    assert guest_zfs.with_contrib([f"{line} main", f"{line} contrib"]) == (f"{line} main", f"{line} contrib")
+    monkeypatch.setattr(guest.platform, "freedesktop_os_release", lambda: {"ID": "fedora"})
+    assert [line.split()[-1] for line in guest.sources(ZFS)] == ["main"] * 3 + ["contrib"] * 3
+    assert "zfsutils-linux" in guest.packages(ZFS)
+    assert "zfsutils-linux" not in guest.packages(BOX)
+
+
+@pytest.mark.parametrize(("kernel", "suite"), [(None, "sid"), ("6.1", "bookworm"), ("6.12", "trixie")])
+def test_zfs_goes_with_a_kernel_of_the_boxs_own_release(kernel: str | None, suite: str) -> None:
+    guest_zfs.check_kernel(replace(ZFS, kernel=kernel), suite)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "suite", "got", "allowed"),
+    [
+        ("6.12", "bookworm", "zfs, with the kernel 6.12 of trixie in a box of bookworm", "kernel: 6.1 or no kernel"),
+        ("6.1", "trixie", "zfs, with the kernel 6.1 of bookworm in a box of trixie", "kernel: 6.12 or no kernel"),
+        ("7.2", "sid", "zfs, with the kernel 7.2 of forky in a box of sid", "no kernel"),
+    ],
+)
+def test_zfs_with_a_kernel_of_another_release_is_refused(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, suite: str, got: str, allowed: str
+) -> None:
+    monkeypatch.setattr(guest, "suite", lambda: suite)
+    box = replace(ZFS, kernel=kernel)
+    for attempt in (lambda: guest.built(box), lambda: prepare_here(box, yes=True, ask=lambda _: True, say=print)):
+        with pytest.raises(ParameterError) as caught:
+            attempt()
+        assert (caught.value.got, caught.value.allowed) == (got, allowed)
+        assert caught.value.where == "params/boxes/vm.yml: with"
+
+
+class Archive:
+    """Stands for mmdebstrap: says what the archive has, and makes the files that hooks would."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answer: str = ANSWER) -> None:
+        self.answer, self.runs = answer, []
+        monkeypatch.setattr(guest, "_bootstrap", self.run)
+
+    def run(self, _box: Box, argv: Sequence[str], scratch: Path, *_: object) -> None:
+        self.runs.append(next(word for word in argv if word.startswith("--variant=")).removeprefix("--variant="))
+        (scratch / "answer").write_text(self.answer)
+        (scratch / "zfs.tar").write_text("modules")
+
+    def hooks(self, cache: Path, said: list[str]) -> tuple[str, ...]:
+        with private_directory("building-", parent=str(cache)) as (beside, watch):
+            return guest._zfs_hooks(ZFS, beside, beside, ["deb http://m.example s main"], watch, said.append)
+
+
+def test_zfs_is_built_once_for_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest, "cache_directory", lambda: tmp_path)
+    archive, said = Archive(monkeypatch), list[str]()
+    first = archive.hooks(tmp_path, said)
+    assert archive.runs == ["custom", "apt"]
+    assert archive.hooks(tmp_path, said) == first
+    assert archive.runs == ["custom", "apt", "custom"]
+    (kept,) = tmp_path.iterdir()
+    assert kept.name == "zfs-2.1.11-1+deb12u1-6.1.0-57-cloud-amd64.tar"
+    assert any(str(kept) in hook for hook in first)
+    assert said[0].startswith("ZFS 2.1.11-1+deb12u1 is built for the kernel 6.1.0-57-cloud-amd64, once: ")
+    assert said[1] == f"ZFS 2.1.11-1+deb12u1 for the kernel 6.1.0-57-cloud-amd64 was built before: {kept}"
+
+
+def test_an_archive_without_contrib_has_no_zfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest, "cache_directory", lambda: tmp_path)
+    with pytest.raises(BoxError, match="has no ZFS") as caught:
+        Archive(monkeypatch, "").hooks(tmp_path, [])
+    assert "contrib" in caught.value.next_step
 
 
 # --- where it cannot be -----------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_every_key_of_a_parameter_file_is_explained_in_the_reference(
     text = "\n".join(made.values())
     for name, field in model.model_fields.items():
         assert field.description, f"{model.__name__}.{name}: a docstring below it"
-        assert f"| `{name}` |" in text
+        assert f"| `{field.alias or name}` |" in text
         assert " ".join(field.description.split()).replace("|", "\\|") in text
 
 

@@ -13,15 +13,17 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from conftest import prepared_vm
 from mountlab.box import facts
 from mountlab.box.connection import BoxConnection
-from mountlab.box.embedded import guest, vm
+from mountlab.box.embedded import guest, open_box, vm
 from mountlab.box.ssh import Endpoint, SshBox, connect
 from mountlab.core.errors import BoxError, HostKeyError
 from mountlab.core.model import Box, Filesystem, ScratchDevice
 from mountlab.core.shell import script_argv
-from mountlab.core.virtual import VM_DISKS
+from mountlab.core.virtual import VM_DISKS, VM_KERNELS
 from mountlab.filesystems.effect import effects
+from mountlab.results import paths
 from ordinary import ordinary_user
 from processes import processes_with
 from restarted import restarted_guest
@@ -312,6 +314,28 @@ def did_not_boot(box: Box, directory: Path, got: str) -> None:
     assert got in caught.value.evidence
     assert f"rm -r {directory} && mountlab box prepare vm" in caught.value.next_step
     assert list(directory.glob("mountlab-vm-*")) == []
+
+
+# --- other kernels, and ZFS -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kernel", VM_KERNELS)
+def test_it_runs_the_kernel_that_the_box_file_names(kernel: str) -> None:
+    with open_box(prepared_vm(replace(paths.load_box("vm"), kernel=kernel))) as connection:
+        assert sh(connection, "uname -r").startswith(f"{kernel}.")
+        sh(connection, "modprobe -a f2fs nilfs2 raid456 dm-crypt")
+        assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
+        assert facts.gather(connection, []).kernel.options
+
+
+@pytest.mark.long
+def test_it_has_zfs() -> None:
+    with open_box(prepared_vm(replace(paths.load_box("vm"), extras=("zfs",)))) as connection:
+        sh(connection, f"modprobe zfs && zpool create -m none -f tank {SCRATCH}")
+        assert "zfs-kmod-" in sh(connection, "zpool version")
+        assert sh(connection, "zpool list -H -o health tank").strip() == "ONLINE"
+        assert sh(connection, "command -v gcc dkms", ok=False) == ""
 
 
 # --- an ordinary user -------------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from mountlab_dev import needs
 
 NO_PACKAGES = re.compile(
     r"no package lists|Could not (resolve|connect)|Temporary failure (in name )?resol|Connection failed"
-    r"|NewConnectionError|ConnectTimeout|ProxyError|CERTIFICATE_VERIFY_FAILED"
+    r"|Release file for .* is expired|NewConnectionError|ConnectTimeout|ProxyError|CERTIFICATE_VERIFY_FAILED"
 )
-"""What Mountlab, apt and pip say where no server of packages is within reach."""
+"""What Mountlab, apt and pip say where no server of packages is within reach, or only a mirror that is out of date."""
 
 
 def program(name: str) -> str:

@@ -752,6 +752,27 @@ def test_the_kernel_of_a_virtual_box_is_a_number_or_a_text(text: str, kernel: st
     assert parse_box(raw, name="b", where="b.yml").kernel == kernel
 
 
+def test_a_virtual_box_with_zfs() -> None:
+    raw = parse_yaml("embedded: vm\nwith: [zfs, zfs]\n", where="b.yml")
+    assert parse_box(raw, name="b", where="b.yml").extras == ("zfs",)
+
+
+@pytest.mark.parametrize(
+    ("keys", "where", "allowed"),
+    [
+        ({"embedded": "vm", "with": "zfs"}, "b.yml: with", "a list"),
+        ({"embedded": "vm", "with": ["btrfs"]}, "b.yml: with.0", "'zfs'"),
+        ({"host": "h", "with": ["zfs"]}, "b.yml: with", "embedded: vm beside it"),
+        ({"embedded": "vm", "with_": ["zfs"]}, "b.yml: with_", "become, disks"),
+    ],
+)
+def test_what_a_box_cannot_have_beside_it(keys: dict[str, object], where: str, allowed: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse_box(keys, name="b", where="b.yml")
+    assert caught.value.where == where
+    assert caught.value.allowed.startswith(allowed)
+
+
 @pytest.mark.parametrize(
     ("keys", "got", "allowed"),
     [

@@ -98,6 +98,8 @@ class Box:
     """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
     kernel: str | None = None
     """vm: the release of its kernel, of VM_KERNELS; None: the small kernel for clouds of its own Debian release."""
+    extras: tuple[str, ...] = ()
+    """vm: what it has that is built on the control machine: zfs."""
 
     @property
     def block_devices(self) -> dict[str, str]:

@@ -64,6 +64,9 @@ class BoxFile(File):
     kernel: Annotated[str, AS_TEXT] | None = None
     """Only with `embedded: vm`: the release of its kernel, a full one of Debian: 6.1, 6.12 or 7.2. Without it the small
     kernel for clouds of this machine's own release. All else in the box stays the same."""
+    with_: Annotated[list[Literal["zfs"]] | None, Field(alias="with")] = None
+    """Only with `embedded: vm`: `[zfs]` for ZFS. `box prepare` builds its kernel modules once on your machine: its
+    licence keeps Debian and Mountlab from shipping them."""
     grace: TimeText = "10min"
     """How long a lost connection is waited for. After that the run ends and can be resumed, and the box, which hears
     nothing of us either, ends what runs, unmounts and cleans up by itself."""
@@ -83,7 +86,7 @@ def parse_box(raw: Mapping[str, object], *, name: str, where: str) -> Box:
             allowed="host: an alias of your ssh configuration, or embedded: loopback or vm",
         )
     _check_address(file, where)
-    _check_kernel(file, where)
+    _check_virtual(file, where)
     if file.label is not None:
         check_text(file.label, LABEL, "not a label of boxes", f"{where}: label", _LABELS)
     for key, path in (("mount_root", file.mount_root), ("output_root", file.output_root)):
@@ -103,7 +106,8 @@ def parse_box(raw: Mapping[str, object], *, name: str, where: str) -> Box:
             allowed=f"{MIN_GRACE_S:g}s to 168h",
         )
     scratch = tuple(ScratchDevice(name=label, device=device) for label, device in _scratch(file, where).items())
-    return Box(name=name, scratch=scratch, grace_s=grace_s, **file.model_dump(exclude={"scratch", "disks", "grace"}))
+    given = file.model_dump(exclude={"scratch", "disks", "with_", "grace"})
+    return Box(name=name, scratch=scratch, grace_s=grace_s, extras=tuple(dict.fromkeys(file.with_ or ())), **given)
 
 
 def _scratch(file: BoxFile, where: str) -> dict[str, str]:
@@ -127,17 +131,17 @@ def _scratch(file: BoxFile, where: str) -> dict[str, str]:
     return scratch | disks
 
 
-def _check_kernel(file: BoxFile, where: str) -> None:
-    if file.kernel is None:
-        return
-    if file.embedded != "vm":
-        raise ParameterError(
-            "only the virtual box can be given a kernel",
-            where=f"{where}: kernel",
-            got=file.kernel,
-            allowed="embedded: vm beside it; any other box has the kernel that it runs",
-        )
-    if file.kernel not in VM_KERNELS:
+def _check_virtual(file: BoxFile, where: str) -> None:
+    """Raise ParameterError for a kernel that no virtual box has, and for one of another box."""
+    for key, value in (("kernel", file.kernel), ("with", ", ".join(file.with_ or ()))):
+        if value and file.embedded != "vm":
+            raise ParameterError(
+                "only the virtual box can be given that",
+                where=f"{where}: {key}",
+                got=value,
+                allowed="embedded: vm beside it; any other box has the kernel that it runs",
+            )
+    if file.kernel is not None and file.kernel not in VM_KERNELS:
         raise ParameterError(
             "no kernel for the virtual box", where=f"{where}: kernel", got=file.kernel, allowed=", ".join(VM_KERNELS)
         )

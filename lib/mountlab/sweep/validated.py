@@ -49,7 +49,7 @@ def _as_parameter_error(
     path = [str(part) for part in first["loc"]]
     place = f"{before}{'.'.join(path)}"
     if first["type"] == "extra_forbidden":
-        return unknown_key(path[-1], list(_model_at(model, path[:-1]).model_fields), where=place, what="key")
+        return unknown_key(path[-1], file_keys(_model_at(model, path[:-1])), where=place, what="key")
     if first["type"] == "missing":
         return ParameterError("a key is missing", where=place, got="nothing", allowed=f"{path[-1]}: ...")
     path = path[: _depth(raw, first["loc"])]
@@ -62,6 +62,11 @@ def _as_parameter_error(
         allowed=_allowed(first, _range(model, path)),
         next_step=_hint(first),
     )
+
+
+def file_keys(model: type[BaseModel]) -> list[str]:
+    """Return the keys of a model as a file has them: `with`, a word of Python, is an alias of a field."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _depth(raw: object, path: tuple[int | str, ...]) -> int:

@@ -117,7 +117,7 @@ def other_page() -> str:
 
 
 def _section(title: str, model: type[BaseModel], text: str = "", more: Sequence[Row] = ()) -> str:
-    rows = [_row(name, field) for name, field in model.model_fields.items()]
+    rows = [_row(field.alias or name, field) for name, field in model.model_fields.items()]
     return "\n\n".join(part for part in (f"## {title}", text, _table([*rows, *more])) if part)
 
 

@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import tarfile
 import time
@@ -23,7 +24,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-from mountlab.box.embedded import here
+from mountlab.box.embedded import guest_zfs, here
 from mountlab.box.embedded.child import Watch, private_directory, resource, stop
 from mountlab.box.embedded.guest_kernel import kernel_packages, left_out, lines_of, other_suite, pin, place_kernel
 from mountlab.box.embedded.keys import make_keys
@@ -101,8 +102,9 @@ def packages(box: Box) -> tuple[str, ...]:
     programs += [program for family in FAMILIES.own.values() for program in family.programs]
     programs += [program for layer in STACK_LAYERS.values() for program in layer.programs]
     programs += (*TRACING_PROGRAMS, *PROFILING_PROGRAMS)
-    named = {*kernel_packages(box), *BASE_PACKAGES}
-    return tuple(sorted({*named, *(p.packages["apt"] for p in programs if "apt" in p.packages)}))
+    named = {*kernel_packages(box), *BASE_PACKAGES, *(p.packages["apt"] for p in programs if "apt" in p.packages)}
+    contrib = {*guest_zfs.CONTRIB_PACKAGES}
+    return tuple(sorted(named | contrib if guest_zfs.has_zfs(box) else named - contrib))
 
 
 def suite() -> str:
@@ -116,6 +118,8 @@ def key(box: Box) -> str:
     parts = [suite(), packages(box), WORK_BYTES, *(resource(name) for name in RECIPE)]
     if box.kernel is not None:
         parts += [*pin(other_suite(box, suite())), *place_kernel(box), *left_out(box)]
+    if guest_zfs.has_zfs(box):
+        parts.append(resource("guest_zfs.sh"))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -128,6 +132,7 @@ def built(box: Box) -> Guest:
     """Return the guest of this version of Mountlab. Raises BoxError where it was not built yet, or this is no x86-64
     Linux."""
     _check_machine(box)
+    guest_zfs.check_kernel(box, suite())
     guest = Guest(cache_directory() / key(box))
     if not guest.directory.exists():
         raise BoxError(
@@ -159,6 +164,7 @@ def build(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
     Raises BoxError where that cannot be done here, CommandError with what the failing program said.
     """
     _check_machine(box)
+    guest_zfs.check_kernel(box, suite())
     target = cache_directory() / key(box)
     if target.exists():
         return
@@ -210,7 +216,9 @@ def _fill(box: Box, staging: Path, scratch: Path, watch: Watch, say: Say) -> Non
     make_keys(box, _path(KEYGEN.name), staging)
     recipe, archive = staging / "recipe.tar", scratch / "root.tar"
     _write_recipe(recipe, guest)
-    _bootstrap(box, bootstrap_argv(box, staging, archive, sources(box)), scratch, watch, say)
+    lines = sources(box)
+    more = _zfs_hooks(box, staging.parent, scratch, lines, watch, say) if guest_zfs.has_zfs(box) else ()
+    _bootstrap(box, bootstrap_argv(box, staging, archive, lines, more), scratch, watch, say)
     say("packing the root image")
     with archive.open("rb") as tar:
         argv = ("sqfstar", "-quiet", "-no-progress", "-comp", "lz4", str(guest.root))
@@ -236,37 +244,97 @@ def _write_recipe(path: Path, guest: Guest) -> None:
             tar.addfile(entry, BytesIO(content))
 
 
-def bootstrap_argv(box: Box, staging: Path, archive: Path, lines: Sequence[str]) -> tuple[str, ...]:
+def _zfs_hooks(box: Box, beside: Path, scratch: Path, lines: Sequence[str], watch: Watch, say: Say) -> tuple[str, ...]:
+    """Return hooks that bring the modules of ZFS into the guest, after building them unless the cache has them.
+    `beside` is a directory in the cache."""
+    answer, made = scratch / "answer", scratch / "zfs.tar"
+    argv = root_argv("/dev/null", lines, variant="custom", customize=guest_zfs.question(box, answer))
+    _bootstrap(box, argv, scratch, watch, lambda _: None)
+    zfs = guest_zfs.read_answer(answer.read_text())
+    if zfs is None:
+        raise BoxError(
+            "the package archive of this machine has no ZFS",
+            where=f"box {box.name}: with",
+            got="no zfs-dkms in its component contrib",
+            next_step="take a mirror of Debian that has contrib, or leave `with` out of the box file",
+        )
+    modules = cache_directory() / zfs.file_name
+    if modules.exists():
+        say(f"ZFS {zfs.version} for the kernel {zfs.kernel} was built before: {modules}")
+        return guest_zfs.guest_hooks(zfs, modules)
+    say(f"ZFS {zfs.version} is built for the kernel {zfs.kernel}, once: {guest_zfs.DURATION}. {guest_zfs.LICENCE}.")
+    argv = root_argv(
+        "/dev/null",
+        lines,
+        variant="apt",
+        include=guest_zfs.builder_packages(zfs),
+        essential=(guest_zfs.NOT_BY_ITSELF,),
+        customize=guest_zfs.builder_hooks(zfs, made),
+    )
+    _bootstrap(box, argv, scratch, watch, say)
+    shutil.copyfile(made, beside / zfs.file_name)
+    made.unlink()
+    (beside / zfs.file_name).rename(modules)
+    return guest_zfs.guest_hooks(zfs, modules)
+
+
+def bootstrap_argv(
+    box: Box, staging: Path, archive: Path, lines: Sequence[str], more: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return the command that makes `archive` of the guest's root, and kernel and initrd in `staging`. `lines`: of
-    sources.list, for all but the kernel; () for mmdebstrap's own choice."""
-    how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
-    if os.geteuid() == 0:
-        how = (*ALONE, _path("mmdebstrap"), "--mode=root")
+    sources.list, for all but the kernel; () for mmdebstrap's own choice. `more`: hooks that come first."""
     kernel_suite = other_suite(box, suite())
-    hooks = [
+    hooks = (
         *place_kernel(box),
+        *more,
         'mkdir "$1/mountlab"',
         f"tar-in {shlex.quote(str(staging / 'recipe.tar'))} /",
         'chroot "$1" sh /mountlab/guest_customize.sh',
         *(f"download /mountlab/{name} {shlex.quote(str(staging / name))}" for name in ("vmlinuz", "initrd")),
         'rm -r "$1/mountlab"',
-    ]
-    not_wanted = (*(f"/usr/share/{name}/*" for name in ("man", "doc", "locale", "info")), *left_out(box))
+    )
+    return root_argv(
+        str(archive),
+        (*lines, *lines_of(kernel_suite, lines)),
+        variant="essential",
+        include=packages(box),
+        without=left_out(box),
+        setup=pin(kernel_suite),
+        customize=hooks,
+    )
+
+
+def root_argv(
+    target: str,
+    lines: Sequence[str],
+    *,
+    variant: str,
+    include: Sequence[str] = (),
+    without: Sequence[str] = (),
+    setup: Sequence[str] = (),
+    essential: Sequence[str] = (),
+    customize: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """Return the command that makes a root directory of Debian, and a tar file of it unless that is /dev/null: with
+    these packages, without these files, and with hooks of mmdebstrap."""
+    how: tuple[str, ...] = (_path("mmdebstrap"), "--mode=unshare")
+    if os.geteuid() == 0:
+        how = (*ALONE, _path("mmdebstrap"), "--mode=root")
+    not_wanted = (*(f"/usr/share/{name}/*" for name in ("man", "doc", "locale", "info")), *without)
+    hooks = {"setup": setup, "essential": essential, "customize": customize}
     return (
         *how,
-        "--format=tar",
-        "--variant=essential",
+        f"--format={'null' if target == '/dev/null' else 'tar'}",
+        f"--variant={variant}",
         "--architectures=amd64",
-        f"--include={','.join(packages(box))}",
+        *((f"--include={','.join(include)}",) if include else ()),
         "--dpkgopt=force-unsafe-io",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in not_wanted),
         *(f"--aptopt={option}" for option in apt_options()),
-        *(f"--setup-hook={hook}" for hook in pin(kernel_suite)),
-        *(f"--customize-hook={hook}" for hook in hooks),
+        *(f"--{stage}-hook={hook}" for stage, texts in hooks.items() for hook in texts),
         suite(),
-        str(archive),
+        target,
         *lines,
-        *lines_of(kernel_suite, lines),
     )
 
 
@@ -321,12 +389,19 @@ def _path(name: str) -> str:
 
 def sources(box: Box) -> tuple[str, ...]:
     """Return lines of sources.list: those of this machine's Debian; where it is none, () for mmdebstrap's own choice,
-    or where the kernel is of another release the main archive's.
+    or the main archive where the box needs more than that.
 
     Raises BoxError where this is a Debian that has no package lists.
     """
-    if here.find_program("apt-get") is None or _os_release().get("ID") != "debian":
-        return () if other_suite(box, suite()) is None else main_archive(suite())
+    zfs = guest_zfs.has_zfs(box)
+    if here.find_program("apt-get") is not None and _os_release().get("ID") == "debian":
+        lines = _lines_here(box)
+    else:
+        lines = main_archive(suite()) if zfs or other_suite(box, suite()) else ()
+    return guest_zfs.with_contrib(lines) if zfs else lines
+
+
+def _lines_here(box: Box) -> tuple[str, ...]:
     fields = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
     argv = ("apt-get", "indextargets", "--format", fields, "Created-By: Packages", "Architecture: amd64")
     lines = source_lines(here.run(argv).stdout)
