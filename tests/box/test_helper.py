@@ -109,6 +109,7 @@ OF_EVERY_FAMILY = [
     Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL),
     Filesystem(name="nfs", type="nfs"),
     Filesystem(name="several", type="btrfs", image_bytes=SMALL, members=2),
+    Filesystem(name="zfs", type="zfs", image_bytes=SMALL),
     Filesystem(name="luks", type="ext4", image_bytes=SMALL, stack=(StackLayer("luks"),)),
 ]
 

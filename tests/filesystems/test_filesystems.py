@@ -12,6 +12,7 @@ from facts import known
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import MARK_BYTES, Filesystem, Place, Target, Workload
 from mountlab.core.stack_layer import StackLayer
+from mountlab.core.vdev import Vdev
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family, evidence_step
 from mountlab.filesystems.guard import uuid_for
@@ -66,6 +67,11 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
         (made("btrfs", image_bytes=GIB, mkfs=("-m", "single")), PLACE),
         (made("btrfs", device="a", more_devices=("b",)), SEVERAL),
         (made("btrfs", image_bytes=GIB, members=3), PLACE),
+    ],
+    "zfs": [
+        (made("zfs", image_bytes=GIB, options=("compression=lz4",), mkfs=("-o", "ashift=12"), arc_bytes=GIB), PLACE),
+        (made("zfs", device="a", more_devices=("b",), vdevs=(Vdev("mirror", ("a", "b")),)), SEVERAL),
+        (made("zfs", device="a", more_devices=("b",), stack=(MIRROR,)), MIRRORED),
     ],
     "raw": [(made("raw", image_bytes=GIB), PLACE), (made("raw", device="d"), SCRATCH)],
     "nfs": [

@@ -243,7 +243,8 @@ def made_once(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
 def _backing(fs: Filesystem) -> str:
     if in_memory(fs):
         return "memory"
-    layers = "".join(f", {layer.text}" for layer in fs.stack)
+    parts = [layer.text for layer in fs.stack] + [vdev.text for vdev in fs.vdevs]
+    layers = "".join(f", {part}" for part in parts)
     if fs.image_bytes:
         full = "" if fs.preallocate else ", sparse"
         count = "an image" if fs.members == 1 else f"{fs.members} images"

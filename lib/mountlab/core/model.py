@@ -17,6 +17,7 @@ from mountlab.core.search import Search
 from mountlab.core.shown import Shown
 from mountlab.core.stack_layer import StackLayer
 from mountlab.core.state import NEW, Origin, State
+from mountlab.core.vdev import Vdev
 
 T = TypeVar("T")
 Scalar = str | int | float | bool
@@ -135,6 +136,8 @@ class Filesystem:
     """The names of further ones, where it lies on several."""
     stack: tuple[StackLayer, ...] = ()
     """The layers between its devices and itself, from the devices upwards."""
+    vdevs: tuple[Vdev, ...] = ()  # zfs: the parts of the pool; (): its devices are striped
+    arc_bytes: int | None = None  # zfs: the most that it caches in memory
     zram_bytes: int | None = None
     """A compressed device in memory of this size."""
     zram_algorithm: str | None = None

@@ -17,6 +17,7 @@ from mountlab.filesystems.overlay import Overlay
 from mountlab.filesystems.pmfs import Pmfs
 from mountlab.filesystems.raw import Raw
 from mountlab.filesystems.xfs import Xfs
+from mountlab.filesystems.zfs import Zfs
 
 _PLAIN: tuple[Family, ...] = (
     Directory(),
@@ -31,6 +32,7 @@ _PLAIN: tuple[Family, ...] = (
     Ext2(),
     Xfs(),
     Btrfs(),
+    Zfs(),
     Raw(),
     Pmfs(),
     Nfs(),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mountlab.core.box_facts import BoxFacts
+from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import FILES, Filesystem, Place, Program, Step, StepRole, Target, Workload, everywhere
 from mountlab.core.shell import script_argv
 from mountlab.core.state import State
@@ -49,6 +51,8 @@ class Family(ABC):
     """Whether a mount makes it; an existing directory was made by its owner."""
     cache_counters: tuple[str, ...] = ()
     """Files of the kernel that count what caches beside the page cache answered (filesystems.cache_counters)."""
+    kernel_hint = ""
+    """How a box whose kernel lacks it gets it."""
     client_programs: tuple[Program, ...] = ()
     """Programs that a client needs to mount it."""
     client_kernel_types: tuple[str, ...] = ()
@@ -122,6 +126,11 @@ class Family(ABC):
 
     def unavailable(self, fs: Filesystem, facts: BoxFacts) -> str | None:
         """Return why a box with these facts can never mount it; None where it may."""
+        return None
+
+    def judge(self, fs: Filesystem, files: Mapping[str, str]) -> list[OptionEvidence] | None:
+        """Return each option and what the family's own tools show of it; None where the kernel's report on the mount
+        tells."""
         return None
 
     def foreseen(self, fs: Filesystem, facts: BoxFacts) -> dict[str, str]:

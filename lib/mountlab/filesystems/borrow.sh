@@ -5,6 +5,7 @@
 #   borrow.sh hugepages RUN_DIR BYTES SIZE   reserve huge pages for so many bytes, of SIZE bytes each ('': the usual size)
 #   borrow.sh zram RUN_DIR BYTES ALGORITHM   a new compressed device in memory, whose name is printed
 #   borrow.sh module RUN_DIR NAME OPTION...  load a kernel module
+#   borrow.sh arc RUN_DIR BYTES              bound the cache of ZFS
 #   borrow.sh nfsd RUN_DIR ADDRESS...        start the kernel's NFS server at these addresses
 #   borrow.sh export RUN_DIR ADDRESS:DIR OPTIONS  let one address mount a directory
 #   borrow.sh back RUN_DIR KIND NAME         give one back
@@ -91,6 +92,31 @@ zram() {
     refuse "the kernel does not take $1 bytes with ${2:-its own algorithm} for a zram device (it knows $known)"
 }
 
+# A parameter of 0 stands for ZFS's own choice, which version 2.1 does not make again: what was in effect goes first.
+arc() { # BYTES
+    of_zfs=/sys/module/zfs/parameters
+    [ -w $of_zfs/zfs_arc_max ] || refuse "the module zfs is not loaded"
+    remember arc zfs "$(arc_now c_max) $(cat $of_zfs/zfs_arc_max) $(arc_now c_min) $(cat $of_zfs/zfs_arc_min)"
+    { echo 33554432 >$of_zfs/zfs_arc_min && echo "$1" >$of_zfs/zfs_arc_max; } 2>/dev/null
+    [ "$(arc_now c_max)" = "$1" ] || {
+        bound=$(arc_now c_max)
+        give_back arc zfs
+        refuse "ZFS does not take $1 bytes as the bound of its cache, which stays $bound (it needs more than 64 MiB, and less than the memory)"
+    }
+}
+
+arc_now() { awk -v name="$1" '$1 == name { print $3 }' /proc/spl/kstat/zfs/arcstats; }
+
+put_back_arc() { # 'MAX ITS_PARAMETER MIN ITS_PARAMETER'
+    # shellcheck disable=SC2086 # words
+    set -- $1
+    of_zfs=/sys/module/zfs/parameters
+    [ -e $of_zfs/zfs_arc_max ] || return 0
+    for value in "$1" "$2"; do echo "$value" >$of_zfs/zfs_arc_max; done
+    for value in "$3" "$4"; do echo "$value" >$of_zfs/zfs_arc_min; done
+    [ "$(arc_now c_max)" = "$1" ]
+}
+
 # Version 4 only, which needs one port and one program beside the kernel: what tells it the exports.
 nfsd() {
     modprobe nfsd 2>/dev/null
@@ -144,6 +170,7 @@ give_back() { # KIND NAME; what was written down before the box was started agai
         case $1 in
         setting | beside) [ ! -e "$2" ] || put_back "$2" "$saved" ;;
         zram) [ ! -e "/sys/block/zram$2" ] || { echo 1 >"/sys/block/zram$2/reset" && echo "$2" >/sys/class/zram-control/hot_remove; } ;;
+        arc) put_back_arc "$saved" ;;
         module) [ ! -e "/sys/module/$2" ] || modprobe -r "$2" ;;
         export) exportfs -u "$2" ;;
         nfsd) end_nfsd ;;
@@ -171,6 +198,7 @@ module)
     remember module "$1" ''
     modprobe "$@" || { forget module "$1"; refuse "modprobe $* failed"; } ;;
 nfsd) nfsd "$@" ;;
+arc) arc "$1" ;;
 export)
     remember export "$1" ''
     exportfs -o "rw,sync,no_root_squash,no_subtree_check,sec=sys,$2" "$1" || {

@@ -321,6 +321,7 @@ check_single() {
 is_ours() {
     case $type in
     ext[234] | xfs | btrfs | jbd | xfs_external_log | linux_raid_member | LVM2_member | crypto_LUKS) ;;
+    zfs_member) id=$(pool_uuid) ;;
     *) return 1 ;;
     esac
     if ! { read_record && listed_uuid "$id"; }; then
@@ -337,6 +338,17 @@ another system or by an earlier version" "$id"
     other=$(beside)
     [ -z "$other" ] || refuse "$what, and beside it $other" "$own_id"
     made_by_mountlab || check_unchanged
+}
+
+# A pool has a number for a UUID, known once it is made. Ours is named by the end of the UUID that was recorded before.
+pool_uuid() {
+    name_of_pool=$(blkid -p -o value -s LABEL "$device")
+    digits=${name_of_pool#mountlab-}
+    case $name_of_pool:$digits in
+    "mountlab-$digits:"*[!0-9a-f]*) ;;
+    mountlab-*) [ ${#digits} != 16 ] || { printf '%s%.4s-%s\n' "$OURS" "$digits" "${digits#????}" && return; } ;;
+    esac
+    echo "$id"
 }
 
 # LVM groups the digits of a UUID in another way.
@@ -381,7 +393,7 @@ beside() {
                 what = name[place, i]
                 if (!(what == "xfs" && type == "xfs" && !base) && !(what == "btrfs" && type == "btrfs" && base == 65536) \
                     && !(what == "md" && type == "linux_raid_member") && !(what == "an LVM label" && type == "LVM2_member") \
-                    && !(what ~ /LUKS/ && type == "crypto_LUKS"))
+                    && !(what ~ /LUKS/ && type == "crypto_LUKS") && !(what == "zfs" && type == "zfs_member"))
                     report(what, base)
             }
         # ext: a magic number of two bytes, which its state, what it does about errors, and its revision confirm

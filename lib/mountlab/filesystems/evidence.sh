@@ -41,6 +41,11 @@ if [ "${shown#0:}" != "$shown" ] && [ -b "$source" ]; then
         if [ $# -gt 1 ]; then members=${member%/*}; elif [ "$number" = "$shown" ]; then read -r number < "$member/dev"; fi
     done
 fi
+# ZFS shows its devices to its own tool alone.
+leaves=
+case $(stat -f -c %t "$root") in
+2fc12fc1) leaves=$(zpool list -vHLP "${source%%/*}" 2>/dev/null | awk '$1 ~ "^/" { print $1 }') ;;
+esac
 section device
 [ "${number#0:}" != "$number" ] || echo "$number"
 section mountinfo
@@ -94,13 +99,21 @@ for member in "${members:-/sys/fs/none}"/*; do
     read -r dev < "$member/dev"
     echo "$dev"
 done
+of_leaves=
+for leaf in $leaves; do
+    node=$(stat -L -c '%t %T' "$leaf") || continue
+    dev=$((0x${node% *})):$((0x${node#* }))
+    echo "$dev"
+    of_leaves="$of_leaves /sys/dev/block/$dev"
+done
 
 # The queues of devices below: of the one that holds the image behind this very loop device, and of slaves and members;
 # with whether they count their bytes.
 section below
 holder=/sys/fs/none
 [ -z "$below" ] || holder=$(readlink -f "/sys/dev/block/$below")
-for lower in "$holder" /sys/block/*/slaves/* "${members:-/sys/fs/none}"/*; do
+# shellcheck disable=SC2086 # paths
+for lower in "$holder" /sys/block/*/slaves/* "${members:-/sys/fs/none}"/* $of_leaves; do
     queue=$lower/queue
     [ -d "$queue" ] || queue=$lower/../queue
     if [ -r "$lower/dev" ] && [ -r "$queue/read_ahead_kb" ]; then

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import Box, Filesystem, Place, StepRole
 from mountlab.core.units import MIB
-from mountlab.filesystems import FAMILIES
+from mountlab.filesystems import FAMILIES, zfs
 from mountlab.filesystems.base import ANYTHING, BLOCK_DEVICE, NOT_MOUNTED
 
-WITHOUT_FSCK = ("tmpfs", "ramfs", "hugetlbfs", "overlay", "btrfs", "xfs", "pmfs", ANYTHING)
+WITHOUT_FSCK = ("tmpfs", "ramfs", "hugetlbfs", "overlay", "btrfs", "xfs", "pmfs", "zfs", ANYTHING)
 """Types that fsck at boot has nothing to do for: fstab's sixth field is 0."""
 
 
@@ -36,7 +36,8 @@ def permanent_lines(fs: Filesystem, box: Box, *, at: str, doubts: Sequence[str] 
     source, options_of_ours = _source(fs, box)
     # A zram device is rebuilt at every boot, after fstab was read: it must not stop the boot.
     late = ("noauto", "nofail") if fs.zram_bytes else ()
-    options = ",".join((*options_of_ours, *fs.options, *late)) or "defaults"
+    given = () if fs.type == "zfs" else fs.options  # those of a dataset are its properties
+    options = ",".join((*options_of_ours, *given, *late)) or "defaults"
     kind = "none" if kind == ANYTHING else kind
     order = 0 if kind in (*WITHOUT_FSCK, "none") or late else 2
     fstab = f"{_escaped(source)}  {_escaped(at)}  {kind}  {_escaped(options)}  0 {order}"
@@ -66,6 +67,8 @@ def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
     journal = scratch.get(fs.journal_device or "", "JOURNAL")
     if fs.type == "xfs" and (fs.journal_device or fs.journal_image_bytes):
         options = (f"logdev={journal}", *options)
+    if fs.type == "zfs":
+        return "POOL/data", ()
     if fs.stack:
         return "TOP-DEVICE", options
     if fs.image_bytes is not None:
@@ -94,6 +97,9 @@ def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
     )
     steps = FAMILIES[fs.type].steps(fs, place) if fs.over is None else ()
     commands = [_command(step.argv) for step in steps if step.role is StepRole.FORMAT]
+    if fs.type == "zfs":
+        first = "TOP-DEVICE" if fs.stack else "IMAGE-FILE" if fs.image_bytes else scratch.get(fs.device or "", "DEVICE")
+        commands = list(zfs.commands(fs, (first, *_further(fs, further).values())))
     when = "at every boot, after zramctl" if fs.zram_bytes else "once; it destroys what is on the device"
     named = {"{device}": source, "{journal}": journal} | _further(fs, further)
     lines = [f"# {when}: {_as_typed(words, named)}" for words in commands]

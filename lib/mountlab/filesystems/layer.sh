@@ -1,5 +1,5 @@
-# Needs md.sh luks.sh lvm.sh
-# A layer between a file system and its devices, made for the time of a mount.
+# Needs md.sh luks.sh lvm.sh zfs.sh
+# A layer between a file system and its devices, or a pool of ZFS, made for the time of a mount.
 # Written down in RUN_DIR/layers before anything is made, one a line: `UUID KIND MARKED DEVICE...`; from there leftovers.sh
 # undoes what a crash has left, the last first. What is not marked with this UUID is somebody else's, and never touched.
 #   layer.sh make RUN_DIR KIND UUID MARKED WORD... -- DEVICE...   make it
@@ -43,6 +43,7 @@ drop_ext2() { dd if=/dev/zero of="$1" bs=512 seek=2 count=2 conv=notrunc 2>/dev/
 
 # As a guard would leave it: its records list the UUID of the layer.
 mark_again() { # DEVICE
+    [ "$kind" != zfs ] || { mark_member "$1"; return; }
     case " $hex $volumes " in *" $(carried "$1") "*) ;; *) return 0 ;; esac
     wipefs -a -q -- "$1" && mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$uuid" "$1" 1024 </dev/null >&2
 }
@@ -110,8 +111,8 @@ recall() { # RUN_DIR UUID
 
 # A layer is seen by these alone: without them it would pass for undone.
 check_tools() {
-    case $kind in md) tools=mdadm ;; lvm) tools='blkid dmsetup' ;; *) tools= ;; esac
-    [ "$marked" != marked ] || tools="$tools blkid wipefs mke2fs"
+    case $kind in md) tools=mdadm ;; lvm) tools='blkid dmsetup' ;; zfs) tools=zpool ;; *) tools= ;; esac
+    [ "$marked" != marked ] || tools="$tools blkid blockdev wipefs mke2fs"
     for tool in $tools; do
         command -v "$tool" >/dev/null || refuse "the box lacks $tool, without which $kind $uuid cannot be undone"
     done

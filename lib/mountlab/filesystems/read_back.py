@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mountlab.core.findings import NOT_IN_EFFECT, OptionEvidence
 from mountlab.core.model import Filesystem
@@ -20,7 +21,11 @@ def options_in_effect(fs: Filesystem, files: Files, control: Files | None) -> li
     `control`: the files of the same file system made without options, where there is one.
     """
     ours = [option for option in FAMILIES[fs.type].own_options(fs) if "{" not in option]
-    rows = [*effects(fs, files, control, extra=ours), *_direct_io(fs, files), *layers_in_effect(fs, files)]
+    judged = FAMILIES[fs.type].judge(fs, files)
+    if judged is not None:
+        judged += effects(replace(fs, options=(), mkfs=()), files, control)
+    rows = effects(fs, files, control, extra=ours) if judged is None else judged
+    rows += [*_direct_io(fs, files), *layers_in_effect(fs, files)]
     if fs.over is not None and f"evidence{BELOW}.txt" in files:
         rows += options_in_effect(fs.over, _files_below(files), _files_below(control) if control else None)
     return rows

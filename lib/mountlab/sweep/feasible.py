@@ -275,7 +275,13 @@ def _check_kernel(fs: Filesystem, facts: BoxFacts, where: str) -> None:
     needed = (*FAMILIES[fs.type].kernel_types, *(FAMILIES[fs.over.type].kernel_types if fs.over else ()))
     if absent := facts.kernel.lacks(needed):
         allowed = ", ".join(sorted(facts.kernel.filesystems or ()))
-        raise PlanError(f"the kernel of the box has no {absent[0]}", where=where, got=fs.type, allowed=allowed)
+        raise PlanError(
+            f"the kernel of the box has no {absent[0]}",
+            where=where,
+            got=fs.type,
+            allowed=allowed,
+            next_step=FAMILIES[fs.type].kernel_hint,
+        )
     features = facts.kernel.features
     if (fs.over or fs).zram_bytes and features is not None and "zram" not in features:
         raise PlanError("the kernel of the box has no zram", where=f"{where}.zram", got=f"Linux {facts.kernel.release}")

@@ -13,6 +13,7 @@ from mountlab.core.units import SizeText, parse_bytes
 from mountlab.filesystems import FAMILIES
 from mountlab.sweep.layer_entry import read_stack
 from mountlab.sweep.validated import File, check_text
+from mountlab.sweep.vdev_entry import read_vdevs
 
 BOX_PATH = re.compile(r"(?!.*/\.\.?(/|\Z))(/[A-Za-z0-9_.+-]+){2,}\Z")
 """A directory that a box file gives to Mountlab: absolute, of two parts or more, in plain characters, none '..'."""
@@ -35,7 +36,8 @@ _PATTERNS = {
     "server": (r"(\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]+", "an address of the box, such as 192.168.7.1"),
     "pmbd": (r"[A-Za-z0-9;]{1,100}", "a mode of the pmbd module, such as pmbd16;hmo8;hms16;pmapY;ntsY;wbY;"),
 }
-_SIZES = {"size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes"}
+_SIZES = {"size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes",
+          "arc": "arc_bytes"}  # fmt: skip
 _AS_THEY_ARE = ("path", "server", "image_dir", "zram_algorithm", "pmbd", "journal_device")
 
 
@@ -69,6 +71,11 @@ class FilesystemFile(File):
     stack: list[dict[str, Any]] | None = None
     """Layers between its devices and itself, from the devices upwards: `[{layer: md, level: raid1}, {layer: luks}]`.
     `md` and `lvm` make one device of several ([how-to](../how-to/layers.md))."""
+    vdevs: list[Any] | None = None
+    """zfs: the parts of the pool, each device in one: `[{mirror: [a, b]}, {mirror: [c, d]}, {log: [e]}]`, images by
+    number. `raidz1` to `raidz3`; `log`, `cache`, `special`, `dedup`, `spare`. Without it all are striped."""
+    arc: SizeText | None = None
+    """zfs: the most that it caches in memory (ARC) while it is mounted. Without it what the box has."""
     zram: SizeText | None = None
     """It lies on a compressed device in memory of this size."""
     zram_algorithm: str | None = None
@@ -102,7 +109,7 @@ class FilesystemFile(File):
 _NOT_MADE_WORDS = """
     9p afs apfs aufs bcachefs beegfs ceph cephfs cifs cramfs ecryptfs erofs exfat f2fs famfs fat fat32 fuse gfs2
     glusterfs gpfs hfs hfsplus iso9660 jffs2 jfs lustre minix msdos nilfs2 nova ntfs ntfs3 ocfs2 orangefs reiser4
-    reiserfs smb smb3 squashfs sshfs ubifs udf ufs vfat virtiofs zfs zonefs
+    reiserfs smb smb3 squashfs sshfs ubifs udf ufs vfat virtiofs zonefs
 """
 NOT_MADE = frozenset(_NOT_MADE_WORDS.split())
 """File systems that exist, and that Mountlab does not make: no name here is a mistyped name of another."""
@@ -146,6 +153,7 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Itera
         device=devices[0] if devices else None,
         more_devices=tuple(devices[1:]),
         stack=read_stack(entry.stack or [], f"{where}.stack"),
+        vdevs=read_vdevs(entry.vdevs or [], f"{where}.vdevs"),
         direct_io=entry.direct_io is not False,
         preallocate=entry.preallocate is not False,
         over=read_filesystem(name, entry.over, f"{where}.over") if entry.over else None,

@@ -113,6 +113,8 @@ def _new_device(fs: Filesystem) -> str:
     if fs.journal_image_bytes:
         parts.append(f"its journal on a new image of {format_bytes(fs.journal_image_bytes)}")
     parts += [layer.text for layer in fs.stack]
+    if fs.vdevs:
+        parts.append(f"a pool of {', '.join(vdev.text for vdev in fs.vdevs)}")
     return ", ".join(parts)
 
 

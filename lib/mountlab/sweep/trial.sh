@@ -297,10 +297,25 @@ drop_all() {
 
 kernel_log() { if [ -n "$helper" ]; then $helper 60 - dmesg; else dmesg -r; fi; }
 
+# What ZFS caches of our pool outlives drop_caches: an export empties it. Looks for the pool at its own nodes only.
+reopen_pool() {
+    # shellcheck disable=SC2086 # words of mountinfo
+    set -- $mount_before
+    pool=${5%/data}
+    if said=$(umount "$mountpoint" 2>&1 && zpool export "$pool" 2>&1); then
+        said=$(zpool import -d "/dev/$pool" -N -o cachefile=none "$pool" 2>&1)
+    fi
+    said=$said$(mount -t zfs "$pool/data" "$mountpoint" 2>&1)
+    [ -z "$said" ] && expected_mount || { trouble; refuse "the pool $pool, exported and imported to empty its cache: $said"; }
+    own=$(stat -c %d "$mountpoint")
+    put st_dev "$own"
+}
+
 drop_caches() {
     [ -z "$in_place" ] || [ "$cache" != as_is ] || return 0
     sync
     [ "$cache" = as_is ] && return
+    [ "$fstype" != zfs ] || reopen_pool
     if drop_all 2>/dev/null; then
         dropped=yes
         put cache drop_caches

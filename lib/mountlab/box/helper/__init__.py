@@ -344,6 +344,7 @@ def not_permitted(fs: Filesystem) -> str:
         "pmfs: it writes to physical memory": below.type == "pmfs",
         "pmbd: loading kernel modules needs root": below.pmbd is not None,
         "stack: layers on devices need root": bool(below.stack),
+        "zfs: pools are root's alone to make": below.type == "zfs",
         "a file system on several devices needs root": len(below.devices) > 1 or below.members > 1,
         "image_dir: images lie below the mount root of the helper only": below.image_dir is not None,
         "bind: a directory of others could be reached by another name": below.type == "bind" and below.path is not None,

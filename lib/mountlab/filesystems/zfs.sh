@@ -1,0 +1,102 @@
+# Pools of ZFS, for layer.sh. A pool is ours if its comment, which lies in its labels, is the UUID of the mount: its name
+# alone proves nothing. And it has no device but ours: what others have added is not for us to destroy.
+# Its devices have nodes of its own, by their numbers, in /dev/NAME: a name that libefi knows as a disk (/dev/sda, /dev/vda)
+# would make zpool write a partition table, and wait for udev to make a link to the partition.
+find_zfs() {
+    [ "$(zpool get -H -o value comment "$name" 2>/dev/null)" = "$hex" ] && echo "$name"
+}
+
+# The devices of the pool that are not ours, where it can tell them.
+strangers() {
+    ours=
+    for device in $devices; do ours="$ours $(block_of "$device") "; done
+    zpool list -vHP "$name" 2>/dev/null | while read -r leaf _; do
+        case $leaf in /*) its=$(block_of "$leaf") || continue ;; *) continue ;; esac
+        case $ours in *" $its "*) ;; *) echo "$leaf" ;; esac
+    done
+}
+
+make_zfs() {
+    modprobe zfs 2>/dev/null
+    ! zpool list -H "$name" >/dev/null 2>&1 || { echo "refused: there is a pool $name, which this run did not make" >&2; return 1; }
+    of_pool='' of_dataset='' vdevs='' part=pool
+    for word in $words; do
+        case $part:$word in
+        pool:+) part=dataset ;;
+        dataset:+) part=vdevs ;;
+        pool:*) of_pool="$of_pool $word" ;;
+        dataset:*) of_dataset="$of_dataset -o $word" ;;
+        vdevs:*[!0-9]*) vdevs="$vdevs $word" ;;
+        vdevs:*) vdevs="$vdevs /dev/$name/$word" ;;
+        esac
+    done
+    make_nodes || return
+    # shellcheck disable=SC2086
+    zpool create -f -o cachefile=none -o comment="$hex" -O mountpoint=none $of_pool "$name" $vdevs </dev/null >&2 || return
+    # shellcheck disable=SC2086
+    zfs create -o mountpoint=legacy $of_dataset "$name/data" </dev/null >&2
+}
+
+make_nodes() {
+    [ -d "/dev/$name" ] || mkdir "/dev/$name" || return
+    at=0
+    for device in $devices; do
+        at=$((at + 1))
+        numbers=$(stat -L -c '%t %T' -- "$device") || return
+        rm -f "/dev/$name/$at"
+        mknod -m 600 "/dev/$name/$at" b $((0x${numbers% *})) $((0x${numbers#* })) || return
+    done
+}
+
+drop_nodes_of_pool() {
+    [ -d "/dev/$name" ] || return 0
+    for node in "/dev/$name"/[0-9]*; do [ ! -b "$node" ] || rm -f "$node"; done
+    rmdir "/dev/$name"
+}
+
+show_zfs() {
+    section pool
+    zpool get -Hp all "$name"
+    section dataset
+    zfs get -Hp all "$name/data"
+    section status
+    zpool status -P "$name"
+    section list
+    zpool list -vHpLP "$name"
+    section module
+    cat /sys/module/zfs/version
+    section parameters
+    grep -s . /sys/module/zfs/parameters/zfs_arc_max /sys/module/zfs/parameters/zfs_arc_min \
+        /sys/module/zfs/parameters/zfs_txg_timeout /sys/module/zfs/parameters/zfs_dirty_data_max \
+        /sys/module/zfs/parameters/zfs_prefetch_disable /sys/module/zfs/parameters/zfs_compressed_arc_enabled
+    section arc
+    awk '$1 ~ /^(c|c_min|c_max|size)$/ { print $1, $3 }' /proc/spl/kstat/zfs/arcstats
+}
+
+undo_zfs() {
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        [ -n "$(find_zfs)" ] || break
+        added=$(strangers)
+        [ -z "$added" ] || refuse "the pool $name has a device that this run did not give it: $added"
+        zpool destroy "$name" >&2 && break
+        sleep 0.3 2>/dev/null || sleep 1
+    done
+    [ -z "$(find_zfs)" ] && drop_nodes_of_pool
+}
+
+# As a guard would leave it. Ours are a device with the label of our pool, and one without any signature: zpool had begun
+# to write to it, and removed the mark first. Labels lie in the first and the last 512 KiB.
+mark_member() { # DEVICE
+    case $(blkid -p -n zfs_member -o value -s LABEL -- "$1" 2>/dev/null) in
+    "$name") ;;
+    '') [ -z "$(wipefs -n -p -- "$1" 2>/dev/null | grep -v '^#')" ] || return 0 ;;
+    *) return 0 ;;
+    esac
+    size=$(blockdev --getsize64 "$1") || return
+    for at in 0 $((size / 65536 - 16)); do
+        dd if=/dev/zero of="$1" bs=65536 seek="$at" count=16 conv=notrunc 2>/dev/null || return
+    done
+    tail=$((size / 65536 * 65536))
+    [ "$tail" = "$size" ] || dd if=/dev/zero of="$1" bs=512 seek=$((tail / 512)) conv=notrunc 2>/dev/null
+    wipefs -a -q -- "$1" && mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$uuid" "$1" 1024 </dev/null >&2
+}
