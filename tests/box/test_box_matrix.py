@@ -277,7 +277,7 @@ BUSYBOX = {"path": "/sbin/losetup", "version": "BusyBox v1.37.0"}
         ({"kernel_filesystems": ["ext4", "tmpfs"]}, "types", "not btrfs: the kernel has no btrfs"),
         ({"loop_devices": False}, "types", "none on images (key image): the kernel has no loop devices"),
         ({"programs": {**WITHOUT_FIO, "losetup": BUSYBOX}}, "types", "none on images (key image): BusyBox's losetup"),
-        ({"rights": "none"}, "types", "xfs: mounting needs root"),
+        ({"rights": "none"}, "types", "xfs, zfs: mounting needs root"),
         ({"probe": "evicts\n"}, "cold reads", "only the pages of a trial's own files"),
         ({"probe": ""}, "cold reads", "neither may the caches be dropped"),
         ({"probe": "counts /proc/stat\n"}, "counters", "not: bytes of each device"),

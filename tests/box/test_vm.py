@@ -196,6 +196,7 @@ def test_the_guest_has_every_program_that_a_sweep_may_want() -> None:
     wanted = {each.packages["apt"] for each in all_programs() if "apt" in each.packages}
     essential = {"coreutils", "tar", "findutils", "util-linux", "sed", "grep", "diffutils", "bash", "dash"}
     assert wanted - essential <= set(guest.packages(ZFS))
+    assert "zfsutils-linux" not in guest.packages(BOX), "a guest is of main alone, unless its box file asks for more"
     assert list(guest.packages(BOX)) == sorted(set(guest.packages(BOX)))
 
 

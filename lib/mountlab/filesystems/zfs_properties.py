@@ -38,9 +38,9 @@ def _short(size: int) -> str:
     return f"{size // MIB}M" if size >= MIB else f"{size // KIB}K" if size >= KIB else str(size)
 
 
-Values = tuple[str, ...] | Sizes | range
+PropertyValues = tuple[str, ...] | Sizes | range
 
-DATASET: dict[str, Values] = {
+DATASET: dict[str, PropertyValues] = {
     "recordsize": Sizes(512, 16 * MIB),
     "compression": _COMPRESSION,
     "checksum": _CHECKSUMS,
@@ -72,7 +72,7 @@ DATASET: dict[str, Values] = {
     "overlay": _ON_OFF,
 }
 """Of a dataset. Not those that say where it is mounted or how much it may hold, which Mountlab decides or counts on."""
-POOL: dict[str, Values] = {
+POOL: dict[str, PropertyValues] = {
     "ashift": range(9, 17),
     "autotrim": _ON_OFF,
     "failmode": ("wait", "continue", "panic"),
@@ -89,10 +89,10 @@ _WORDS = {
 }  # fmt: skip
 """A value to how ZFS shows it."""
 _SINCE = (("xattr", "on", "sa"), ("dedup", "verify", "sha256,verify"))
-"""Values that newer versions show by another word."""
+"""PropertyValues that newer versions show by another word."""
 
 
-def values_of(name: str, pool: bool) -> Values | None:
+def values_of(name: str, pool: bool) -> PropertyValues | None:
     """Return the values of a property; None where a sweep cannot set it."""
     if pool and _FEATURE.fullmatch(name):
         return ("enabled", "disabled")
@@ -119,7 +119,7 @@ def check_property(word: str, *, pool: bool, where: str) -> None:
         raise ParameterError(f"not a value for {name}", where=where, got=word, allowed=_allowed(name, values))
 
 
-def _takes(values: Values, name: str, value: str) -> bool:
+def _takes(values: PropertyValues, name: str, value: str) -> bool:
     if isinstance(values, Sizes):
         return values.takes(value)
     if isinstance(values, range):
@@ -127,7 +127,7 @@ def _takes(values: Values, name: str, value: str) -> bool:
     return value in values or (name == "compression" and _GZIP.fullmatch(value) is not None)
 
 
-def _allowed(name: str, values: Values) -> str:
+def _allowed(name: str, values: PropertyValues) -> str:
     if isinstance(values, Sizes):
         return f"{name}= {values}"
     if isinstance(values, range):
