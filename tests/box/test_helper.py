@@ -102,13 +102,14 @@ OF_EVERY_FAMILY = [
     Filesystem(name="place", type="in_place", path="/srv"),
     Filesystem(name="bind", type="bind"),
     Filesystem(name="btrfs", type="btrfs", zram_bytes=SMALL),
+    Filesystem(name="f2fs", type="f2fs", image_bytes=SMALL, options=("background_gc=off",)),
     *(Filesystem(name=kind, type=kind, image_bytes=SMALL) for kind in ("ext2", "ext3", "ext4", "xfs")),
     Filesystem(name="log", type="xfs", device="d", journal_device="j"),
     Filesystem(name="over", type="overlay", over=Filesystem(name="below", type="ext4", image_bytes=SMALL)),
     Filesystem(name="raw", type="raw", image_bytes=SMALL),
     Filesystem(name="pmfs", type="pmfs", device="d", size_bytes=SMALL),
     Filesystem(name="nfs", type="nfs"),
-    Filesystem(name="several", type="btrfs", image_bytes=SMALL, members=2),
+    *(Filesystem(name=f"several-{kind}", type=kind, image_bytes=SMALL, members=2) for kind in ("btrfs", "f2fs")),
     Filesystem(name="zfs", type="zfs", image_bytes=SMALL),
     Filesystem(name="luks", type="ext4", image_bytes=SMALL, stack=(StackLayer("luks"),)),
 ]
@@ -332,6 +333,8 @@ ALLOWED = {
     "mount_options": [
         ("ext4", "noatime,data=writeback,commit=30,nobarrier"), ("ext4", "inode_readahead_blks=64,dax=never"),
         ("xfs", "noatime,logbsize=64k,allocsize=1m,inode64"), ("btrfs", "compress=zstd:3,space_cache=v2,nodatacow"),
+        ("f2fs", "background_gc=sync,fsync_mode=strict,compress_algorithm=zstd:3,compress_extension=log"),
+        ("f2fs", "mode=fragment:block,active_logs=2,inline_xattr_size=50,nobarrier"),
         ("tmpfs", "size=67108864,huge=within_size,mpol=bind:0,mode=0755"),
         ("tmpfs", "size=1m,mpol=weighted interleave:0"), ("tmpfs", "size=1m,mpol=prefer (many):0"),
         ("hugetlbfs", "size=64M,pagesize=2M"),
@@ -349,7 +352,10 @@ ALLOWED = {
         ("-d", "sunit=128,swidth=256,agcount=2,noalign", "-n", "version=ci,ftype=1", "-s", "size=4k", "/dev/sda1"),
     ],
     "btrfs_words": [("-f", "-q", "-U", OURS, "-d", "single", "--metadata", "dup", "-O", "^no-holes", "/dev/loop0")],
+    "f2fs_words": [("-f", "-q", "-U", OURS, "-t", "0", "-O", "extra_attr,compression", "-o", "7.5", "/dev/loop0"),
+                   ("-i", "-s", "2", "-z", "4", "-e", "jpg,mp3", "-C", "utf8:strict", "/dev/loop0")],
     "setting_of": [("queue:/dev/loop0:scheduler",), ("queue:/dev/loop0:iosched/low_latency",),
+                   ("fs:f2fs:/dev/loop0:gc_min_sleep_time",),
                    ("fs:ext4:/dev/loop0:inode_readahead_blks",), (f"fs:btrfs:{OURS}:discard/iops_limit",)],
     "setting_value": [("none",), ("write back",), ("512",)],
     "plain": [("ext4-made",), (RUN,)],
@@ -357,7 +363,7 @@ ALLOWED = {
 HOSTILE = {
     "mount_options": [
         *product(
-            ["ext4", "xfs", "btrfs", "tmpfs", "hugetlbfs", "ramfs", "overlay", "bind"],
+            ["ext4", "xfs", "btrfs", "f2fs", "tmpfs", "hugetlbfs", "ramfs", "overlay", "bind"],
             [
                 "suid",
                 "dev",
@@ -413,6 +419,10 @@ HOSTILE = {
         ("btrfs", "subvol=../x"),
         ("btrfs", "subvolid=5"),
         ("btrfs", "degraded"),
+        ("f2fs", "fault_injection=1"),
+        ("f2fs", "usrjquota=/etc/passwd"),
+        ("f2fs", "errors=panic"),
+        ("f2fs", "test_dummy_encryption"),
         ("tmpfs", "size=-1"),
         ("overlay", "userxattr"),
         ("overlay", "lowerdir+=/etc"),
@@ -494,6 +504,23 @@ HOSTILE = {
         ("-d", "/etc", "/dev/loop0"),
         ("--device-uuid", OURS, "/dev/loop0"),
     ],
+    "f2fs_words": [
+        ("-c", "/dev/sda", "/dev/loop0"),
+        ("-c", "sda", "/dev/loop0"),
+        ("-l", "x", "/dev/loop0"),
+        ("-U", "random", "/dev/loop0"),
+        ("-S", "/dev/loop0"),
+        ("-R", "0:0", "/dev/loop0"),
+        ("-T", "0", "/dev/loop0"),
+        ("-g", "android", "/dev/loop0"),
+        ("-m", "/dev/loop0"),
+        ("-s", "-1", "/dev/loop0"),
+        ("/dev/sda", "/dev/loop0"),
+        ("/dev/loop0", "4096"),
+        (),
+        ("-O",),
+        ("-e", "../x", "/dev/loop0"),
+    ],
     "setting_of": [
         ("sysctl:kernel/core_pattern",),
         ("queue:/dev/loop0:../../x",),
@@ -563,13 +590,14 @@ WORD = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=4).map("".join),
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12),
 )
-TYPES = st.sampled_from(["ext4", "xfs", "btrfs", "tmpfs", "hugetlbfs", "ramfs", "overlay", "bind"])
+TYPES = st.sampled_from(["ext4", "xfs", "btrfs", "f2fs", "tmpfs", "hugetlbfs", "ramfs", "overlay", "bind"])
 CALL = st.one_of(
     st.tuples(st.just("mount_options"), st.tuples(TYPES, WORD)),
     st.tuples(st.sampled_from(["setting_of", "setting_value", "plain"]), st.tuples(WORD)),
-    st.tuples(st.sampled_from(["mke2fs_words", "xfs_words", "btrfs_words"]), st.lists(WORD, max_size=4).map(tuple)).map(
-        lambda call: (call[0], (*call[1], "/dev/loop0"))
-    ),
+    st.tuples(
+        st.sampled_from(["mke2fs_words", "xfs_words", "btrfs_words", "f2fs_words"]),
+        st.lists(WORD, max_size=4).map(tuple),
+    ).map(lambda call: (call[0], (*call[1], "/dev/loop0"))),
 )
 HARMLESS = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:,=^+%/ -")
 SAFE_PATHS = ("/dev/",)

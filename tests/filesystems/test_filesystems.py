@@ -68,6 +68,13 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
         (made("btrfs", device="a", more_devices=("b",)), SEVERAL),
         (made("btrfs", image_bytes=GIB, members=3), PLACE),
     ],
+    "f2fs": [
+        (made("f2fs", image_bytes=GIB, mkfs=("-O", "extra_attr,compression", "-s", "2")), PLACE),
+        (made("f2fs", device="d"), SCRATCH),
+        (made("f2fs", image_bytes=64 * MIB, members=3), PLACE),
+        (made("f2fs", zram_bytes=64 * MIB, options=("background_gc=off",)), PLACE),
+        (made("f2fs", device="a", more_devices=("b",), stack=(MIRROR,)), MIRRORED),
+    ],
     "zfs": [
         (made("zfs", image_bytes=GIB, options=("compression=lz4",), mkfs=("-o", "ashift=12"), arc_bytes=GIB), PLACE),
         (made("zfs", device="a", more_devices=("b",), vdevs=(Vdev("mirror", ("a", "b")),)), SEVERAL),
@@ -292,6 +299,57 @@ def test_btrfs_carries_our_uuid_and_keeps_the_blocks_of_its_image() -> None:
     fs = made("btrfs", image_bytes=GIB, mkfs=("-d", "single", "-m", "dup"), options=("compress=zstd",))
     assert commands(fs)[2] == f"timed.sh mkfs.btrfs -f -q -U {UUID} -K -d single -m dup {{device}}"
     assert "-K" not in commands(replace(fs, preallocate=False))[2]
+
+
+def test_f2fs_carries_our_uuid_keeps_the_blocks_of_its_image_and_names_further_devices() -> None:
+    fs = made("f2fs", image_bytes=GIB, mkfs=("-s", "2"), options=("background_gc=off",))
+    assert commands(fs)[2] == f"timed.sh mkfs.f2fs -f -q -U {UUID} -t 0 -s 2 {{device}}"
+    assert "-t" not in commands(replace(fs, preallocate=False))[2].split()
+    assert commands(replace(fs, mkfs=("-t", "1")))[2].split().count("-t") == 1
+    several = commands(replace(fs, mkfs=(), members=3))
+    assert several[6] == f"timed.sh mkfs.f2fs -f -q -U {UUID} -t 0 -c {{member2}} -c {{member3}} {{device}}"
+    assert several[8] == "timed.sh mount -t f2fs -o background_gc=off {device} /mr/r1/mnt/f"
+
+
+@every_row(
+    ("mkfs", "blocks"),
+    [((), 222208), (("-o", "5"), 221184), (("-s", "2", "-z", "2"), 203776)],
+)
+def test_what_an_f2fs_holds_is_without_what_mkfs_sets_aside(mkfs: tuple[str, ...], blocks: int) -> None:
+    """user_block_count of f2fs-tools 1.15 on 1 GiB: files get nearly all of it, and never more."""
+    capacity = FAMILIES["f2fs"].capacity_bytes(made("f2fs", image_bytes=GIB, mkfs=mkfs))
+    assert capacity is not None
+    assert 0.9 < capacity / (blocks * 4096) <= 1
+
+
+@every_row(
+    ("given", "words"),
+    [
+        ({"device": "a", "more_devices": ("b",)}, "f2fs leaves no mark on further devices"),
+        ({"image_bytes": 64 * MIB, "members": 9}, "f2fs lies on eight devices at most"),
+        ({"image_bytes": GIB, "mkfs": ("-o", "x")}, "a share in percent, 0 to 99"),
+        ({"image_bytes": GIB, "mkfs": ("-o", "120")}, "a share in percent, 0 to 99"),
+        ({"image_bytes": GIB, "mkfs": ("-s", "0")}, "a whole number from 1"),
+        ({"image_bytes": GIB, "mkfs": ("-w", "1000")}, "512, 1024, 2048 or 4096"),
+        ({"image_bytes": GIB, "mkfs": ("-t", "2")}, "0 or 1"),
+        ({"image_bytes": GIB, "mkfs": ("-c", "dev")}, "not options for mkfs.f2fs"),
+        ({"image_bytes": GIB, "mkfs": ("-l", "label")}, "not options for mkfs.f2fs"),
+        ({"image_bytes": 128 * MIB, "mkfs": ("-s", "16")}, "f2fs would set all of it aside for cleaning"),
+        ({"image_bytes": 32 * MIB}, "too small for f2fs"),
+    ],
+)
+def test_what_f2fs_cannot_be_made_on_or_with_is_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        FAMILIES["f2fs"].check(made("f2fs", **given), where="filesystems.f")
+    assert words in str(refused.value)
+
+
+def test_f2fs_made_without_compression_foresees_that_the_kernel_ignores_it() -> None:
+    fs = made("f2fs", image_bytes=GIB, options=("compress_algorithm=zstd", "compress_extension=log"))
+    foreseen = FAMILIES["f2fs"].foreseen(fs, PMFS)
+    assert set(foreseen) == {"compress_algorithm=zstd", "compress_extension=log"}
+    assert all("mkfs makes no compression" in why for why in foreseen.values())
+    assert FAMILIES["f2fs"].foreseen(replace(fs, mkfs=("-O", "extra_attr,compression")), PMFS) == {}
 
 
 def test_a_tunable_is_set_after_the_mount_and_given_back_before_it_is_undone() -> None:

@@ -229,7 +229,7 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
         ({"stack": [{"layer": "luks", "sector": "4KiB"}]}, ["unknown key for layer luks", "sector_size"]),
         ({"stack": [{"layer": "luks", "cipher": "AES; rm"}]}, ["not a cipher", "aes-xts-plain64"]),
         ({"stack": [{"layer": "luks", "key_size": 100}]}, ["key_size", "100", "bits"]),
-        ({"members": 2}, ["ext4 lies on one device", "2 devices", "layer: md", "btrfs takes several"]),
+        ({"members": 2}, ["ext4 lies on one device", "2 devices", "layer: md", "btrfs, f2fs and zfs take several"]),
         ({"image": None, "device": ["a", "b"]}, ["ext4 lies on one device", "2 devices"]),
         ({"image": None, "device": ["a", "a"], "stack": [{"layer": "md", "level": "raid1"}]},
          ["each device can be named once", "a, a"]),

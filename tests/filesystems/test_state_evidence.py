@@ -103,6 +103,11 @@ def test_metadata_of_btrfs_is_no_free_space_for_data() -> None:
     assert state.free == FreeSpace(600, 23)
 
 
+def test_free_space_of_f2fs_is_what_its_table_of_segments_leaves() -> None:
+    assert read_state(MOUNTED, "==> f2fs-free <==\n97608 4\n").free == FreeSpace(97608 * 4096, 4)
+    assert read_state(MOUNTED, "==> f2fs-free <==\n").free is None
+
+
 def test_a_full_file_system_has_no_free_extent() -> None:
     text = "==> xfs-blocksize <==\nblocksize = 4096\n==> xfs-freesp <==\ntotal free extents 0\ntotal free blocks 0\n"
     free = read_state(MOUNTED, text).free

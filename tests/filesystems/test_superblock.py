@@ -47,14 +47,14 @@ words_of_a_mkfs = st.lists(st.sampled_from(LETTERS + VALUES) | st.text(max_size=
 
 
 @pytest.mark.slow
-@given(words_of_a_mkfs, st.sampled_from(["ext4", "xfs", "btrfs"]))
+@given(words_of_a_mkfs, st.sampled_from(["ext4", "xfs", "btrfs", "f2fs"]))
 def test_no_words_stop_it(words: list[str], fstype: str) -> None:
-    for now in ({}, parts("ext4-journal"), parts("xfs-dax"), parts("btrfs-nodatacow")):
+    for now in ({}, parts("ext4-journal"), parts("xfs-dax"), parts("btrfs-nodatacow"), parts("f2fs-super")):
         rows = read_back(fstype, tuple(words), now, {}, {})
         assert {state for _, (state, _) in rows} <= {"in effect", "changed", "ignored", "not visible"}
 
 
-@every_row("kind", ["ext4", "xfs", "btrfs", "made_up"])
+@every_row("kind", ["ext4", "xfs", "btrfs", "f2fs", "made_up"])
 def test_without_a_dump_nothing_is_visible(kind: str) -> None:
     assert [state for _, state, _ in told(kind, "-b 4096 -m 1", {})] == ["not visible", "not visible"]
 
@@ -245,3 +245,40 @@ def test_mkfs_xfs_is_read_back_from_xfs_info(words: str, state: str, says: str) 
 )
 def test_mkfs_btrfs_is_read_back_from_its_super_block(words: str, state: str, says: str) -> None:
     assert told("btrfs", words, parts("btrfs-nodatacow")) == [(words, state, says)]
+
+
+# --- mkfs.f2fs: 1 GiB made with -O extra_attr,inode_checksum,sb_checksum,compression,casefold -e xyz -E foo -o 20 -s 2
+# --- -z 2 -R 5:6 -C utf8:strict -i
+
+
+@every_row(
+    ("words", "state", "says"),
+    [
+        ("-O compression", "in effect", "compression is a feature"),
+        ("-O quota", "ignored", "quota is not a feature"),
+        ("-e xyz", "in effect", "cold extensions: mp wm"),
+        ("-e abc", "ignored", "cold extensions: mp wm"),
+        ("-E foo", "in effect", "hot extensions: db vmdk vdi qcow2 foo"),
+        ("-o 20", "in effect", "128 of 500 segments are set aside, 36 of them"),
+        ("-o 5", "changed", "128 of 500 segments"),
+        ("-o 0", "not visible", "nothing"),
+        ("-s 2", "in effect", "segs_per_sec: 2"),
+        ("-z 4", "changed", "secs_per_zone: 2"),
+        ("-w 512", "in effect", "sector size: 512"),
+        ("-R 5:6", "in effect", "the root directory is of 5:6"),
+        ("-C utf8:strict", "in effect", "encoding: utf8:strict"),
+        ("-C utf8", "changed", "encoding: utf8:strict"),
+        ("-i", "in effect", "large bitmap: 1"),
+        ("-t 0", "not visible", "nothing"),
+        ("-a 1", "not visible", "nothing"),
+    ],
+)
+def test_mkfs_f2fs_is_read_back_from_the_bytes_of_its_super_block(words: str, state: str, says: str) -> None:
+    ((option, found, why),) = told("f2fs", words, parts("f2fs-super"))
+    assert (option, found) == (words, state)
+    assert says in why
+
+
+@every_row("dump", ["", "0000000 zz", "garbage", "0001024 10 20 f5", "*", "9" * 40 + " 00"])
+def test_a_super_block_of_f2fs_that_cannot_be_read_tells_nothing(dump: str) -> None:
+    assert told("f2fs", "-s 2", {"f2fs-super": dump}) == [("-s 2", "not visible", "nothing")]

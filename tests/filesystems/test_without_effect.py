@@ -41,6 +41,10 @@ def test_every_rule_names_its_source_and_a_type_that_mountlab_mounts(rule: objec
         ("ext4", ["dev", "owner"], {"dev": "turned off"}),
         ("ext4", ["exec", "owner"], {}),
         ("ext4", ["mand"], {"mand": "without effect"}),
+        ("f2fs", ["compress_algorithm=zstd"], {"compress_algorithm=zstd": "extension"}),
+        ("f2fs", ["compress_algorithm=zstd", "compress_extension=*"], {}),
+        ("f2fs", ["compress_mode=user", "compress_extension=log"], {"compress_extension=log": "ioctl"}),
+        ("f2fs", ["nobarrier", "flush_merge"], {"flush_merge": "no flush"}),
         ("ext4", ["sync", "dirsync", "lazytime", "usrquota"], {}),
     ],
 )

@@ -212,8 +212,8 @@ def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
     """File systems where it is unknown whether the page cache answered.
 
     The kernel does not tell the device below the file system (fuse, and nfs that clients drive), or the device counts
-    no bytes (`queue/iostats` is 0, as on pmem). Then `cache-served` and `not-flushed` could not be checked. With DAX there is no
-    page cache, and nothing to check.
+    no bytes (`queue/iostats` is 0, as on pmem). Then `cache-served` and `not-flushed` could not be checked. With DAX
+    there is no page cache, and nothing to check.
     """
     for name, why in evidence.unseen.items():
         yield Doubt.of_filesystem(

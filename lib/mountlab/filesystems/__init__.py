@@ -10,6 +10,7 @@ from mountlab.filesystems.base import Family
 from mountlab.filesystems.btrfs import Btrfs
 from mountlab.filesystems.directory import Bind, Directory, InPlace
 from mountlab.filesystems.ext import Ext2, Ext3, Ext4
+from mountlab.filesystems.f2fs import F2fs
 from mountlab.filesystems.guard import unguarded
 from mountlab.filesystems.memory import Hugetlbfs, Ramfs, Shmfs, Tmpfs
 from mountlab.filesystems.nfs import Nfs
@@ -32,6 +33,7 @@ _PLAIN: tuple[Family, ...] = (
     Ext2(),
     Xfs(),
     Btrfs(),
+    F2fs(),
     Zfs(),
     Raw(),
     Pmfs(),

@@ -106,7 +106,7 @@ def _check_devices(fs: Filesystem, where: str, *, takes_several: bool) -> None:
             where=where,
             got=f"{devices_below(fs)} devices",
             allowed="one, or a stack that makes one of them, such as stack: [{layer: md, level: raid1}]; "
-            "btrfs takes several",
+            "btrfs, f2fs and zfs take several",
         )
     if fs.pmbd and fs.stack:
         raise ParameterError(

@@ -320,7 +320,7 @@ check_single() {
 # that others have changed.
 is_ours() {
     case $type in
-    ext[234] | xfs | btrfs | jbd | xfs_external_log | linux_raid_member | LVM2_member | crypto_LUKS) ;;
+    ext[234] | xfs | btrfs | f2fs | jbd | xfs_external_log | linux_raid_member | LVM2_member | crypto_LUKS) ;;
     zfs_member) id=$(pool_uuid) ;;
     *) return 1 ;;
     esac
@@ -392,6 +392,7 @@ beside() {
             if (index(substr(line, 2 * (place - inside) + 1), magic[place, i]) == 1) {
                 what = name[place, i]
                 if (!(what == "xfs" && type == "xfs" && !base) && !(what == "btrfs" && type == "btrfs" && base == 65536) \
+                    && !(what == "f2fs" && type == "f2fs" && base == 1024) \
                     && !(what == "md" && type == "linux_raid_member") && !(what == "an LVM label" && type == "LVM2_member") \
                     && !(what ~ /LUKS/ && type == "crypto_LUKS") && !(what == "zfs" && type == "zfs_member"))
                     report(what, base)

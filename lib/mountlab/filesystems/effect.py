@@ -28,7 +28,7 @@ from mountlab.filesystems.evidence import (
     split_options,
 )
 from mountlab.filesystems.option_values import COMPARE, NEGATIONS, RIVALS, SHOWN_BY_ABSENCE
-from mountlab.filesystems.superblock import NOTHING, Judgement, journal_features, read_back
+from mountlab.filesystems.superblock import NOTHING, Judgement, journal_features, lacks_compression, read_back
 from mountlab.filesystems.without_effect import MountState, kernel_version, undone, without_effect
 
 Files = Mapping[str, str]
@@ -192,7 +192,10 @@ _SHOWN = ("in effect", "changed")
 
 def _first_judgement(option: _Option, report: _Report, control: _Report | None) -> Judgement | None:
     """Return the judgement of the first rule that applies; None where the kernel shows nothing by the option's name."""
-    rules = (_by_family, _by_journal, _by_negation, _by_name, _by_absence, _by_order, _by_root, _by_setting, _by_log)
+    rules = (
+        _by_family, _by_journal, _by_compression, _by_negation, _by_name, _by_absence, _by_order, _by_root, _by_setting,
+        _by_log,
+    )  # fmt: skip
     return next((effect for rule in rules if (effect := rule(option, report, control))), None)
 
 
@@ -238,6 +241,13 @@ def _by_journal(option: _Option, report: _Report, control: _Report | None) -> Ju
 
 
 _OF_THE_JOURNAL = {"journal_async_commit", "journal_checksum", "nojournal_checksum"}
+
+
+def _by_compression(option: _Option, report: _Report, control: _Report | None) -> Judgement | None:
+    """Judge an option of compression of an f2fs that was made without it: the kernel takes it, and logs one line."""
+    if report.fstype != "f2fs" or not option.key.startswith(("compress_", "nocompress_")):
+        return None
+    return ("ignored", "the super block has no compression") if lacks_compression(report.parts) else None
 
 
 def _by_negation(option: _Option, report: _Report, control: _Report | None) -> Judgement | None:

@@ -85,8 +85,19 @@ def ext4_options(evidence: Mapping[str, str]) -> dict[str, str]:
 
 
 def _options(words: list[str]) -> dict[str, str]:
-    pairs = (word.strip().partition("=") for word in words)
-    return {key: unescape(value) for key, _, value in pairs if key}
+    """Return option to value, of one that is shown several times (compress_extension of f2fs) with all its values
+    between colons."""
+    options: dict[str, str] = {}
+    for key, _, value in (word.strip().partition("=") for word in words):
+        if key in MANY_VALUES and options.get(key, value) != value:
+            options[key] += f":{unescape(value)}"
+        elif key:
+            options[key] = unescape(value)
+    return options
+
+
+MANY_VALUES = ("compress_extension", "nocompress_extension")
+"""Options that the kernel shows once for each value."""
 
 
 def read_alone(evidence: Mapping[str, str]) -> dict[str, dict[str, str]]:

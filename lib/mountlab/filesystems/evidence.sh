@@ -32,20 +32,32 @@ while [ "${source%% *}" = - ] && [ -n "$up" ]; do
 done
 # btrfs has a number of its own. It lies on the source of its mount, or on that and its other devices.
 source=${source%% *}
+kind=$(stat -f -c %t "$root")
 members=
+own=
 if [ "${shown#0:}" != "$shown" ] && [ -b "$source" ]; then
     source=$(readlink -f "$source")
     for member in /sys/fs/btrfs/*/devices/"${source##*/}"; do
         [ -e "$member" ] || continue
         set -- "${member%/*}"/*
-        if [ $# -gt 1 ]; then members=${member%/*}; elif [ "$number" = "$shown" ]; then read -r number < "$member/dev"; fi
+        if [ $# -gt 1 ]; then
+            members=$* own=${member%/devices/*}
+        elif [ "$number" = "$shown" ]; then read -r number < "$member/dev"; fi
     done
 fi
+# The super block of f2fs has the names of its devices where there are several, as mkfs was given them.
+if [ "$kind" = f2f52010 ] && [ -n "$device" ]; then
+    for member in $(dd if="$device" bs=4096 count=1 2>/dev/null | dd bs=1 skip=3225 count=544 2>/dev/null | tr '\0' '\n' \
+        | grep -a '^/dev/[A-Za-z0-9/_-]*$'); do members="$members /sys/class/block/${member##*/}"; done
+fi
 # ZFS shows its devices to its own tool alone.
-leaves=
-case $(stat -f -c %t "$root") in
-2fc12fc1) leaves=$(zpool list -vHLP "${source%%/*}" 2>/dev/null | awk '$1 ~ "^/" { print $1 }') ;;
-esac
+if [ "$kind" = 2fc12fc1 ]; then
+    for member in $(zpool list -vHLP "${source%%/*}" 2>/dev/null | awk '$1 ~ "^/" { print $1 }'); do
+        # shellcheck disable=SC2046
+        set -- $(stat -L -c '%t %T' "$member")
+        [ $# -lt 2 ] || members="$members $(readlink -f "/sys/dev/block/$((0x$1)):$((0x$2))")"
+    done
+fi
 section device
 [ "${number#0:}" != "$number" ] || echo "$number"
 section mountinfo
@@ -94,17 +106,10 @@ for slave in /sys/block/*/slaves/*; do
     done
 done
 section members
-for member in "${members:-/sys/fs/none}"/*; do
+for member in $members; do
     [ -r "$member/dev" ] || continue
     read -r dev < "$member/dev"
     echo "$dev"
-done
-of_leaves=
-for leaf in $leaves; do
-    node=$(stat -L -c '%t %T' "$leaf") || continue
-    dev=$((0x${node% *})):$((0x${node#* }))
-    echo "$dev"
-    of_leaves="$of_leaves /sys/dev/block/$dev"
 done
 
 # The queues of devices below: of the one that holds the image behind this very loop device, and of slaves and members;
@@ -112,8 +117,7 @@ done
 section below
 holder=/sys/fs/none
 [ -z "$below" ] || holder=$(readlink -f "/sys/dev/block/$below")
-# shellcheck disable=SC2086 # paths
-for lower in "$holder" /sys/block/*/slaves/* "${members:-/sys/fs/none}"/* $of_leaves; do
+for lower in "$holder" /sys/block/*/slaves/* $members; do
     queue=$lower/queue
     [ -d "$queue" ] || queue=$lower/../queue
     if [ -r "$lower/dev" ] && [ -r "$queue/read_ahead_kb" ]; then
@@ -136,7 +140,6 @@ echo "$name"
 block=/sys/class/block/${name:-none}
 queue=$block/queue
 [ -d "$queue" ] || queue=$block/../queue
-own=${members%/devices}
 own=${own:-/sys/fs/none}
 for member in /sys/fs/btrfs/*/devices/"${name:-none}"; do
     [ ! -e "$member" ] || own=${member%/devices/*}
@@ -154,7 +157,7 @@ tail -v -n +1 "$@" 2>/dev/null
 echo
 
 [ -n "$device" ] || exit 0
-case $(stat -f -c %t "$root") in
+case $kind in
 ef53)
     section dumpe2fs
     dumpe2fs -h "$device" 2>/dev/null
@@ -179,6 +182,15 @@ ef53)
     btrfs inspect-internal dump-super "$device" 2>/dev/null
     section btrfs-df
     btrfs filesystem df "$root" 2>/dev/null
+    ;;
+f2f52010)
+    # Its own tools read no device that is mounted: the super block, and the first of the two checkpoints.
+    section f2fs-super
+    od -A d -t x1 -j 1024 -N 3072 "$device"
+    section f2fs-checkpoint
+    # shellcheck disable=SC2046 # to be split into words
+    set -- $(od -A n -t u4 -j 1100 -N 4 "$device")
+    od -A n -t u4 -j $((${1:-0} * 4096)) -N 136 "$device"
     ;;
 esac
 exit 0

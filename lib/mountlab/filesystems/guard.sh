@@ -13,10 +13,10 @@
 # A refusal: exit status 1; standard error begins with `refused: `, and ends with `permit: claim` where claiming the device
 # may permit it, with `permit: ID` where claiming it with `--erase ID` would (mountlab.filesystems.guard reads this).
 #
-# What remains of the race between the last look and COMMAND: mkfs opens the device with O_EXCL (mke2fs, mkfs.xfs and
-# mkfs.btrfs all do, forced or not), so a mount, a swap or a RAID that came in between makes mkfs fail. Not seen is who
-# opens or writes the device in these milliseconds without O_EXCL or flock, and a descriptor that no process has in its
-# table: one that only io_uring holds, or that is on its way through a socket.
+# What remains of the race between the last look and COMMAND: mkfs opens the device with O_EXCL (mke2fs, mkfs.xfs,
+# mkfs.btrfs and mkfs.f2fs all do, forced or not), so a mount, a swap or a RAID that came in between makes mkfs fail. Not
+# seen is who opens or writes the device in these milliseconds without O_EXCL or flock, and a descriptor that no process
+# has in its table: one that only io_uring holds, or that is on its way through a socket.
 
 check_permitted() {
     find_signatures

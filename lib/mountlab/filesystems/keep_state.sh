@@ -8,7 +8,7 @@ refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
 MIB=1048576
 NEAR=8 # MiB: a gap of free blocks that is copied along, since to begin a range takes a process
 
-# Each file system's own word on what is free, or (btrfs) in use: `free|used BEGIN END` in bytes, by place.
+# Each file system's own word on what is free, or (btrfs, f2fs) in use: `free|used BEGIN END` in bytes, by place.
 ranges() {
     case $1 in
     ext[234])
@@ -37,8 +37,23 @@ ranges() {
                 printf "used %.0f %.0f\n", from, from + substr($0, RSTART + 8, RLENGTH - 8); from = ""; found = 1
             }
             END { if (found) print "used 0 1048576\nused 67108864 68157440\nused 274877906944 274878955520\nend 0" }' ;;
+    f2fs) # all before the main area, and each segment of it that holds a block
+        dump_f2fs "$2" | awk '
+            $1 == "main_blkaddr" { main = $NF * 4096 }
+            $1 == "segno:" && match($0, /vblocks: *[0-9]+/) {
+                segment = $2 + 0; found = 1
+                if (substr($0, RSTART + 8, RLENGTH - 8) + 0) printf "used %.0f %.0f\n", main + segment * 2097152, main + (segment + 1) * 2097152
+            }
+            END { if (main && found) printf "used 0 %.0f\nend 0\n", main }' ;;
     *) refuse "$1 is no file system whose used blocks are known" ;;
     esac
+}
+
+# dump.f2fs writes its table of segments as a file into its current directory.
+dump_f2fs() {
+    place=$(mktemp -d) || return
+    (cd "$place" && dump.f2fs -d 1 "$1" 2>/dev/null | tr -d ']' && dump.f2fs -s 0~-1 "$1" >/dev/null 2>&1 && cat dump_sit)
+    rm -rf -- "$place"
 }
 
 # Ranges of whole MiB that hold all that is used, and what lies between two that are close.

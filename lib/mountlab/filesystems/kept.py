@@ -36,6 +36,7 @@ READINGS = {"fresh": ("fresh.txt", "fresh-free.txt"), "made": ("made.txt", "made
 """What was read before and after, mounted and unmounted (state_evidence.sh)."""
 _PROGRAMS = {
     "ext": Program(name="dumpe2fs", packages=everywhere("e2fsprogs"), version=("dumpe2fs", "-V")),
+    "f2fs": Program(name="dump.f2fs", packages=everywhere("f2fs-tools"), version=("dump.f2fs", "-V")),
     "xfs": Program(name="xfs_db", packages=everywhere("xfsprogs"), version=("xfs_db", "-V")),
 }
 _SUM = Program(name="sha256sum", packages=everywhere("coreutils"), version=("sha256sum", "--version"))

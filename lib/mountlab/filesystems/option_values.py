@@ -79,7 +79,14 @@ def with_default(default: str) -> Compare:
     return same
 
 
+def among(requested: str, shown: str) -> bool:
+    """Return whether a value is one of several that are shown between colons."""
+    return requested in shown.split(":")
+
+
 COMPARE: dict[tuple[str, str], Compare] = {
+    ("f2fs", "compress_extension"): among,
+    ("f2fs", "nocompress_extension"): among,
     ("tmpfs", "mpol"): same_policy,
     ("btrfs", "compress"): same_compression,
     ("btrfs", "compress-force"): same_compression,
@@ -94,6 +101,7 @@ SHOWN_BY_ABSENCE: dict[tuple[str, str], tuple[str, ...]] = {
     ("btrfs", "compress"): ("no", "none"),
     ("btrfs", "compress-force"): ("no", "none"),
     ("btrfs", "commit"): ("0", "30"),
+    ("f2fs", "checkpoint"): ("enable",),
 }
 """Values that the kernel shows by showing nothing: it writes every other value."""
 
@@ -104,6 +112,7 @@ NEGATIONS: dict[str, dict[str, str]] = {
         "noautodefrag": "autodefrag", "treelog": "notreelog", "noflushoncommit": "flushoncommit", "acl": "noacl",
         "noenospc_debug": "enospc_debug",
     },
+    "f2fs": {"barrier": "nobarrier", "noflush_merge": "flush_merge"},
     **{kind: {"nogrpid": "grpid", "sysvgroups": "grpid"} for kind in EXT},
 }  # fmt: skip
 """Options that turn another one off, which the kernel always shows where it is on: its absence is the proof."""

@@ -1,7 +1,7 @@
 """What shows the state of a file system: how full it is, and in how many pieces its files and its free space lie.
 
-Free space is measured by the file system's own tools on the unmounted device: e2freefrag, `xfs_db -c "freesp -s"`, and
-the free space tree of btrfs. The three count the same thing: maximal runs of free blocks.
+Free space is measured by the file system's own tools on the unmounted device: e2freefrag, `xfs_db -c "freesp -s"`, the
+free space tree of btrfs, and the segment table of f2fs. All count the same thing: maximal runs of free blocks.
 """
 
 from __future__ import annotations
@@ -154,4 +154,10 @@ def _btrfs(parts: Mapping[str, str]) -> FreeSpace | None:
     return FreeSpace(sum(int(size) - int(used) for size, used in usage), sum(data))
 
 
-_READERS: tuple[Callable[[Mapping[str, str]], FreeSpace | None], ...] = (_ext, _xfs, _btrfs)
+def _f2fs(parts: Mapping[str, str]) -> FreeSpace | None:
+    """Its main area, that which is set aside for the cleaning included."""
+    counts = re.fullmatch(r"(\d+) (\d+)", parts.get("f2fs-free", "").strip())
+    return FreeSpace(int(counts[1]) * 4 * KIB, int(counts[2])) if counts else None
+
+
+_READERS: tuple[Callable[[Mapping[str, str]], FreeSpace | None], ...] = (_ext, _xfs, _btrfs, _f2fs)

@@ -56,6 +56,25 @@ unmounted)
         section btrfs-free-space
         btrfs inspect-internal dump-tree -t 10 "$device" | awk '/FREE_SPACE_INFO/ || /extent count/ { print }'
         ;;
+    f2fs)
+        has dump.f2fs || exit 0
+        section f2fs-free
+        place=$(mktemp -d) || exit 0
+        # A table of segments: a line for each, and the bits of its 512 blocks where it is not free, first block first.
+        (cd "$place" && dump.f2fs -s 0~-1 "$device" >/dev/null && awk '
+            BEGIN { split("0 1 2 3 4 5 6 7 8 9 a b c d e f", digit, " "); for (i in digit) value[digit[i]] = i - 1 }
+            function put(used) { if (used) open = 0; else { blocks++; if (!open) extents++; open = 1 } }
+            function whole() { if (waiting) { blocks += 512; if (!open) extents++; open = 1 } waiting = 0 }
+            $1 == "segno:" { whole(); waiting = ($0 ~ /vblocks: +0[^0-9]/); next }
+            NF == 16 && $1 ~ /^[0-9a-f][0-9a-f]$/ {
+                for (i = 1; i <= 16; i++) for (half = 1; half <= 2; half++) {
+                    four = value[substr($i, half, 1)]
+                    for (bit = 8; bit >= 1; bit /= 2) { put(four >= bit); if (four >= bit) four -= bit }
+                }
+            }
+            END { whole(); print blocks + 0, extents + 0 }' dump_sit)
+        rm -rf -- "$place"
+        ;;
     esac 2>/dev/null
     ;;
 *) refuse "mounted or unmounted is needed, not $1" ;;

@@ -1,9 +1,9 @@
 """What mkfs was asked for against what the file system's own tools read back from the device.
 
 A family of tools is one entry of READERS: ext reads the header of dumpe2fs, xfs the table of xfs_info, btrfs the super
-block and the profiles of its block groups. What none of them knows by name is looked for in the differences from a
-file system that was made without the user's options (the control). That was made twice: what differs between these two
-proves nothing.
+block and the profiles of its block groups, f2fs the bytes of its super block. What none of them knows by name is looked
+for in the differences from a file system that was made without the user's options (the control). That was made twice:
+what differs between these two proves nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from mountlab.core.findings import OptionState
 from mountlab.core.units import MIB, SECTOR_BYTES, kernel_bytes
+from mountlab.filesystems.f2fs_super import f2fs_super
 
 Parts = Mapping[str, str]
 """The sections of evidence.txt (mountlab.filesystems.evidence.parts_by_heading)."""
@@ -362,6 +363,55 @@ def _btrfs_feature(requested: str, features: list[str]) -> Judgement | None:
     return effect if effect[0] == "in effect" or name not in ("quota", "list-all") else None
 
 
+# --- f2fs -------------------------------------------------------------------------------------------------------------
+
+_F2FS_KEYS = {"-s": "segs_per_sec", "-z": "secs_per_zone", "-C": "encoding"}
+_F2FS_LISTS = {"-e": "cold extensions", "-E": "hot extensions"}
+_F2FS_UNSEEN = ("-a", "-t", "-r")
+_OWN_SHARE = 1.0
+"""By how many percent the share that is set aside may differ: it is counted in whole segments."""
+
+
+def lacks_compression(parts: Parts) -> bool:
+    """Return whether it is an f2fs whose super block has no compression: the kernel then ignores each option of it."""
+    stated = f2fs_super(parts)
+    return bool(stated) and "compression" not in stated["features"].split()
+
+
+def _f2fs_one(setting: MkfsSetting, stated: Mapping[str, str], parts: Parts) -> Judgement | None:
+    if not stated or setting.letter in _F2FS_UNSEEN:
+        return NOTHING
+    if setting.letter == "-O":
+        return _feature(setting.key, {}, stated["features"].split())
+    if setting.letter in _F2FS_LISTS:
+        name = _F2FS_LISTS[setting.letter]
+        there = setting.key in stated[name].split()
+        return ("in effect" if there else "ignored", f"{name}: {stated[name] or 'none'}")
+    if setting.letter == "-R":
+        return _root_owner(setting.value, stated, parts)
+    if setting.letter == "-w":
+        size = str(1 << int(stated["log_sectorsize"]))
+        return judged(setting.value, size, says=f"sector size: {size}")
+    if setting.letter == "-i" and "large bitmap" in stated:
+        extended = stated["large bitmap"] == "1" or stated["cp_payload"] != "0"
+        return ("in effect" if extended else "ignored", f"large bitmap: {stated['large bitmap']}")
+    if setting.letter == "-o":
+        return _set_aside(setting.value, stated)
+    key = _F2FS_KEYS.get(setting.letter, "")
+    return judged(setting.value, stated[key], says=f"{key}: {stated[key] or 'none'}") if key in stated else None
+
+
+def _set_aside(value: str, stated: Mapping[str, str]) -> Judgement:
+    """Judge the share of the segments beyond those that mkfs.f2fs keeps in any case."""
+    if "overprovision segments" not in stated or float(value) == 0:  # 0 leaves the choice to mkfs.f2fs
+        return NOTHING
+    kept, aside = int(stated["reserved segments"]), int(stated["overprovision segments"])
+    main = int(stated["segment_count_main"])
+    share = 100 * (aside - kept) / max(1, main - kept)
+    near = abs(share - float(value)) <= max(_OWN_SHARE, 100 / max(1, main - kept))
+    return ("in effect" if near else "changed", f"{aside} of {main} segments are set aside, {kept} of them in any case")
+
+
 # --- proof by difference ----------------------------------------------------------------------------------------------
 
 _EACH_TIME = re.compile(
@@ -446,10 +496,15 @@ def _btrfs_names_line(setting: MkfsSetting) -> bool:
     return setting.letter in {*_BTRFS_KEYS, *_BTRFS_PROFILES, *_BTRFS_FEATURE_LISTS, "--csum", "--checksum"}
 
 
+def _f2fs_names_line(setting: MkfsSetting) -> bool:
+    return setting.letter in {*_F2FS_KEYS, *_F2FS_LISTS, *_F2FS_UNSEEN, "-O", "-R", "-w", "-o", "-i"}
+
+
 READERS = {
     **dict.fromkeys(("ext2", "ext3", "ext4"), MkfsReader("EOJ", _header, _ext_one, _ext_names_line)),
     "xfs": MkfsReader("bdilmnrs", _xfs_info, _xfs_one, _xfs_names_line),
     "btrfs": MkfsReader("OR", _super, _btrfs_one, _btrfs_names_line, _of_mkfs),
+    "f2fs": MkfsReader("OeE", f2fs_super, _f2fs_one, _f2fs_names_line),
 }
 """File system type to the reader of its dumps."""
 

@@ -119,6 +119,14 @@ def _small_inode_numbers(mount: MountState) -> bool:
     return count << (blocks - 1).bit_length() + (block // inode - 1).bit_length() < 1 << 32
 
 
+def _by_user(mount: MountState) -> bool:
+    return mount.options.get("compress_mode") == "user"
+
+
+def _no_extension(mount: MountState) -> bool:
+    return "compress_extension" not in mount.options
+
+
 RULES = (
     Rule(("btrfs",), ("compress", "compress-force"), "btrfs compresses no file without checksums",
         "fs/btrfs/inode.c: inode_can_compress", beside=("nodatasum", "nodatacow"), since=(5, 3)),
@@ -127,6 +135,14 @@ RULES = (
     Rule(("btrfs",), ("lazytime",), "btrfs writes time stamps as without it", "fs/btrfs/inode.c: btrfs_update_time"),
     Rule(("btrfs",), ("discard",), "the device takes no discards (queue/discard_max_bytes is 0)",
         "fs/btrfs/extent-tree.c", where=_setting_has("/queue/discard_max_bytes", "0")),
+    Rule(("f2fs",), ("compress_algorithm", "compress_log_size", "compress_chksum", "compress_mode", "compress_cache"),
+        "f2fs compresses files with an extension that compress_extension names, and none is named",
+        "Documentation/filesystems/f2fs.rst, Compression implementation", where=_no_extension),
+    Rule(("f2fs",), ("compress_extension", "compress_algorithm", "compress_log_size", "compress_chksum"),
+        "with compress_mode=user f2fs compresses a file only where a program asks for it by ioctl",
+        "Documentation/filesystems/f2fs.rst, Compression modes", where=_by_user),
+    Rule(("f2fs",), ("flush_merge",), "nobarrier sends no flush that could be merged",
+        "fs/f2fs/segment.c: f2fs_issue_flush", beside=("nobarrier",)),
     Rule(("overlay",), ("sync", "dirsync", "lazytime"),
         "overlayfs writes through the file system below, whose own options count: ask for it under `over`",
         "fs/overlayfs/file.c: ovl_write_iter"),

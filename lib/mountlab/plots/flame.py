@@ -20,7 +20,7 @@ from mountlab.plots.texts import fitted, width_pt
 
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "file system": (
-        "#B57800", ("ext4", "jbd2", "xfs", "xlog", "btrfs", "iomap", "shmem", "simple_", "ramfs", "overlay"),
+        "#B57800", ("ext4", "jbd2", "xfs", "xlog", "btrfs", "f2fs", "iomap", "shmem", "simple_", "ramfs", "overlay"),
     ),
     "page cache and memory": (
         "#009E73",

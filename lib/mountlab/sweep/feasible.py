@@ -272,15 +272,17 @@ def _memory_room(facts: BoxFacts) -> int | None:
 
 
 def _check_kernel(fs: Filesystem, facts: BoxFacts, where: str) -> None:
-    needed = (*FAMILIES[fs.type].kernel_types, *(FAMILIES[fs.over.type].kernel_types if fs.over else ()))
+    kinds = (fs.type, *((fs.over.type,) if fs.over else ()))
+    needed = tuple(kernel_type for kind in kinds for kernel_type in FAMILIES[kind].kernel_types)
     if absent := facts.kernel.lacks(needed):
         allowed = ", ".join(sorted(facts.kernel.filesystems or ()))
+        lacking = next(FAMILIES[kind] for kind in kinds if absent[0] in FAMILIES[kind].kernel_types)
         raise PlanError(
             f"the kernel of the box has no {absent[0]}",
             where=where,
             got=fs.type,
             allowed=allowed,
-            next_step=FAMILIES[fs.type].kernel_hint,
+            next_step=lacking.kernel_hint,
         )
     features = facts.kernel.features
     if (fs.over or fs).zram_bytes and features is not None and "zram" not in features:

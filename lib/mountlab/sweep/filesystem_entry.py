@@ -27,9 +27,10 @@ _NOT_FOR_MOUNT = ("journal_dev", "journal_path", "loop", "bind", "rbind", "move"
 """Names, up to the first of '=', '.' and '+'. mount(8) itself acts on the last of them: it would look for a helper,
 mount a part of the file system, or make the mount point."""
 # A comma stands in a list of numbers only (bind:0,2): elsewhere it would begin another option. Blanks stand in the
-# names of two memory policies only.
+# names of two memory policies only, and * where f2fs takes it for every file.
 _MOUNT_OPTION = re.compile(
-    r"([A-Za-z_][A-Za-z0-9_.:/=+%-]*|mpol=(weighted interleave|prefer \(many\))(=[a-z]+)?(:[\d:/-]*)?)(,\d[\d:/-]*)*"
+    r"([A-Za-z_][A-Za-z0-9_.:/=+%-]*|compress_extension=\*|"
+    r"mpol=(weighted interleave|prefer \(many\))(=[a-z]+)?(:[\d:/-]*)?)(,\d[\d:/-]*)*"
 )
 _PATTERNS = {
     "zram_algorithm": (r"[a-z0-9-]{2,20}", "an algorithm of the box's kernel, such as lzo-rle or lz4"),
@@ -107,7 +108,7 @@ class FilesystemFile(File):
 
 
 _NOT_MADE_WORDS = """
-    9p afs apfs aufs bcachefs beegfs ceph cephfs cifs cramfs ecryptfs erofs exfat f2fs famfs fat fat32 fuse gfs2
+    9p afs apfs aufs bcachefs beegfs ceph cephfs cifs cramfs ecryptfs erofs exfat famfs fat fat32 fuse gfs2
     glusterfs gpfs hfs hfsplus iso9660 jffs2 jfs lustre minix msdos nilfs2 nova ntfs ntfs3 ocfs2 orangefs reiser4
     reiserfs smb smb3 squashfs sshfs ubifs udf ufs vfat virtiofs zonefs
 """

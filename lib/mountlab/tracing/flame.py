@@ -89,7 +89,10 @@ def _waits_for_work(functions: Sequence[str]) -> bool:
 
 def is_kernels(name: str) -> bool:
     """Return whether a thread of this name is one of the kernel."""
-    return name.startswith(("kworker", "jbd2/", "xfs", "btrfs", "ksoftirqd", "kswapd", "loop", "io_wq", "iou-"))
+    return name.startswith(_KERNELS)
+
+
+_KERNELS = ("kworker", "jbd2/", "xfs", "btrfs", "f2fs_", "ksoftirqd", "kswapd", "loop", "io_wq", "iou-")
 
 
 def plain_name(name: str) -> str:

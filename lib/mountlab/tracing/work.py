@@ -148,12 +148,16 @@ def _running_ns(tasks: Tasks, tid: int, begin: int, end: int) -> int:
     return sum(span.end - span.begin for span in spans if span.state == "running") if spans else end - begin
 
 
+_LOGS = ("jbd2/", "btrfs-transacti", "f2fs_ckpt")
+"""How threads of the kernel begin that write a log, a transaction or a checkpoint."""
+
+
 def _classify(request: Request, processes: Collection[int], names: Mapping[int, str], threads: Collection[int]) -> str:
     """Return for whom a request was queued. A write by a thread of the kernel that is metadata with a flush or FUA is
     the log's; other writes by such threads are writeback."""
     name = names.get(request.tid, "")
     if request.tid in processes or request.tid in threads:
         return "tool"
-    if name.startswith(("jbd2/", "btrfs-transacti")) or (name.startswith("kworker") and "F" in request.flags):
+    if name.startswith(_LOGS) or (name.startswith("kworker") and "F" in request.flags):
         return "journal"
     return "writeback" if name.startswith("kworker") and "W" in request.flags else "other"

@@ -46,7 +46,9 @@ _PREFIXES = {"guard.sh": 3, "timed.sh": 0, "strict.sh": 0, "alone.sh": 1}
 _KERNEL_SCRIPTS = ("tracing.sh", "kallsyms.sh")
 """Scripts of no run, which the helper runs where root permits tracing."""
 _SCRIPTS = {"image.sh", DETACH, "borrow.sh", "evidence.sh", "claim.sh", "settle.sh", *_KERNEL_SCRIPTS}
-_COMMANDS = {"mount", "umount", "mkdir", "rmdir", "rm", "losetup", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "blockdev"}
+_COMMANDS = {
+    "mount", "umount", "mkdir", "rmdir", "rm", "losetup", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "mkfs.f2fs", "blockdev",
+}  # fmt: skip
 _WITHOUT_RUN = "-"
 _PATH = re.compile(r"(/[A-Za-z0-9._:+@,=-]+)+\Z")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")

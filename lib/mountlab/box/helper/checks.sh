@@ -79,6 +79,7 @@ mount_options() {
     ext2 | ext3 | ext4) all ext_option "$2" ;;
     xfs) all xfs_option "$2" ;;
     btrfs) all btrfs_option "$2" ;;
+    f2fs) all f2fs_option "$2" ;;
     tmpfs) all tmpfs_option "$2" ;;
     hugetlbfs) all hugetlbfs_option "$2" ;;
     ramfs) all ramfs_option "$2" ;;
@@ -136,6 +137,24 @@ btrfs_option() {
     esac
 }
 
+f2fs_option() {
+    any_option "$1" && return
+    case $1 in
+    acl | noacl | user_xattr | nouser_xattr | discard | nodiscard | heap | no_heap | gc_merge | nogc_merge) ;;
+    disable_ext_identify | inline_xattr | noinline_xattr | inline_data | noinline_data | inline_dentry) ;;
+    noinline_dentry | flush_merge | noflush_merge | barrier | nobarrier | fastboot | extent_cache | noextent_cache) ;;
+    age_extent_cache | data_flush | checkpoint_merge | nocheckpoint_merge | compress_chksum | compress_cache | atgc) ;;
+    background_gc=on | background_gc=off | background_gc=sync | active_logs=[246] | mode=adaptive | mode=lfs) ;;
+    mode=fragment:segment | mode=fragment:block | alloc_mode=default | alloc_mode=reuse | fsync_mode=posix) ;;
+    fsync_mode=strict | fsync_mode=nobarrier | checkpoint=enable | checkpoint=disable | discard_unit=block) ;;
+    discard_unit=segment | discard_unit=section | memory=normal | memory=low | errors=continue | errors=remount-ro) ;;
+    compress_mode=fs | compress_mode=user | compress_extension=\*) ;;
+    compress_algorithm=* | compress_extension=* | nocompress_extension=*) choice "${1#*=}" ;;
+    inline_xattr_size=* | compress_log_size=*) number "${1#*=}" ;;
+    *) return 1 ;;
+    esac
+}
+
 a_mode() { case $1 in mode=[0-7][0-7][0-7] | mode=[01][0-7][0-7][0-7]) ;; *) return 1 ;; esac }
 
 tmpfs_option() {
@@ -171,7 +190,7 @@ overlay_option() {
 }
 
 # --- arguments of mkfs
-# mke2fs_words, xfs_words and btrfs_words set `made_on` to the device, `made_with` to an external journal, and `made_as` to
+# mke2fs_words, xfs_words, btrfs_words and f2fs_words set `made_on` to the device, `made_with` to an external journal, and `made_as` to
 # what is made; whether the devices are ours is for helper.sh to see.
 
 mke2fs_words() {
@@ -298,6 +317,32 @@ btrfs_argument() {
     esac
 }
 
+f2fs_words() {
+    made_on='' made_with='' made_as=f2fs
+    while [ $# -gt 1 ]; do
+        case $1 in
+        -f | -q | -i | -r) ;;
+        -[aCeEoOstUwz])
+            [ $# -gt 2 ] && f2fs_argument "$1" "$2" || return 1
+            shift
+            ;;
+        *) return 1 ;;
+        esac
+        shift
+    done
+    case ${1:-} in /dev/*) made_on=$1 ;; *) return 1 ;; esac
+}
+
+f2fs_argument() {
+    case $1 in
+    -U) our_uuid "$2" ;;
+    -O | -e | -E) features "$2" ;;
+    -o) decimal "$2" ;;
+    -C) choice "$2" ;;
+    *) number "$2" ;;
+    esac
+}
+
 # --- settings of the kernel
 
 # setting_of FILE, as borrow.sh takes it, for fs:TYPE:DEVICE:NAME and queue:DEVICE:NAME. Sets `set_on` to the device; for
@@ -314,7 +359,7 @@ setting_of() {
         *) return 1 ;;
         esac
         ;;
-    fs:ext4:/dev/*:* | fs:xfs:/dev/*:*)
+    fs:ext4:/dev/*:* | fs:xfs:/dev/*:* | fs:f2fs:/dev/*:*)
         set_on=${set_on#fs:*:}
         sysfs_path "${1##*:}"
         ;;

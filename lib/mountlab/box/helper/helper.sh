@@ -3,7 +3,7 @@
 # WORD... are the commands of Mountlab's plan, with the names of its scripts in the place of their text:
 #   open.sh open|close OWNER            the run's directory below the mount root
 #   make-dir DIRECTORY, rmdir DIRECTORY a directory in it that the user gets as his own
-#   mkdir, rm, rmdir, image.sh, losetup, detach.sh, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, evidence.sh, borrow.sh
+#   mkdir, rm, rmdir, image.sh, losetup, detach.sh, mount, umount, mke2fs, mkfs.xfs, mkfs.btrfs, mkfs.f2fs, evidence.sh, borrow.sh
 #   guard.sh, timed.sh, strict.sh, alone.sh  in front of those that they may stand in front of
 #   claim.sh, settle.sh, blockdev, drop_caches, dmesg, kernel_mark NUMBER, kill, clean, look, version
 #   where root permits tracing: tracing.sh EVENT..., kallsyms.sh, record begin|end TRIAL...
@@ -204,7 +204,7 @@ check_mount() {
     options=''
     case ${1:-}:${2:-} in
     --bind:*) type=bind && shift ;;
-    -t:ext[234] | -t:xfs | -t:btrfs | -t:tmpfs | -t:ramfs | -t:hugetlbfs | -t:overlay) type=$2 && shift 2 ;;
+    -t:ext[234] | -t:xfs | -t:btrfs | -t:f2fs | -t:tmpfs | -t:ramfs | -t:hugetlbfs | -t:overlay) type=$2 && shift 2 ;;
     *) refuse "mount ${1:-} ${2:-}" ;;
     esac
     case $# in
@@ -386,6 +386,7 @@ command_of() {
     mke2fs) mke2fs_words "$@" || refuse "the words for mke2fs: $*" ;;
     mkfs.xfs) xfs_words "$@" || refuse "the words for mkfs.xfs: $*" ;;
     mkfs.btrfs) btrfs_words "$@" || refuse "the words for mkfs.btrfs: $*" ;;
+    mkfs.f2fs) f2fs_words "$@" || refuse "the words for mkfs.f2fs: $*" ;;
     *) refuse "the helper does not know ${verb:-the empty command}" ;;
     esac
     check_made
