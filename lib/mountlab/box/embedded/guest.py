@@ -119,7 +119,7 @@ def key(box: Box) -> str:
     if box.kernel is not None:
         parts += [*pin(other_suite(box, suite())), *place_kernel(box), *left_out(box)]
     if guest_zfs.has_zfs(box):
-        parts.append(resource("guest_zfs.sh"))
+        parts += [resource(name) for name in guest_zfs.RECIPE]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -282,14 +282,14 @@ def bootstrap_argv(
     box: Box, staging: Path, archive: Path, lines: Sequence[str], more: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Return the command that makes `archive` of the guest's root, and kernel and initrd in `staging`. `lines`: of
-    sources.list, for all but the kernel; () for mmdebstrap's own choice. `more`: hooks that come first."""
+    sources.list, for all but the kernel; () for mmdebstrap's own choice. `more`: hooks after guest_customize.sh."""
     kernel_suite = other_suite(box, suite())
     hooks = (
         *place_kernel(box),
-        *more,
         'mkdir "$1/mountlab"',
         f"tar-in {shlex.quote(str(staging / 'recipe.tar'))} /",
         'chroot "$1" sh /mountlab/guest_customize.sh',
+        *more,
         *(f"download /mountlab/{name} {shlex.quote(str(staging / name))}" for name in ("vmlinuz", "initrd")),
         'rm -r "$1/mountlab"',
     )

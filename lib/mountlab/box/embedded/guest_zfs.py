@@ -37,6 +37,9 @@ class ZfsBuild:
         return f"zfs-{self.version}-{self.kernel}.tar"
 
 
+RECIPE = ("guest_zfs.sh", "guest_zfs_start.sh")
+
+
 def has_zfs(box: Box) -> bool:
     """Return whether the box file asks for ZFS."""
     return "zfs" in box.extras
@@ -96,11 +99,13 @@ def builder_hooks(build: ZfsBuild, modules: Path) -> tuple[str, ...]:
 
 
 def guest_hooks(build: ZfsBuild, modules: Path) -> tuple[str, ...]:
-    """Return hooks that bring the modules into the guest. They fail where its kernel is another one: the archive has
-    changed since it was asked."""
-    kernel = shlex.quote(build.kernel)
+    """Return hooks that bring the modules into the guest, after guest_customize.sh, and have them loaded at its start.
+    They fail where its kernel is another one: the archive has changed since it was asked."""
+    kernel, start = shlex.quote(build.kernel), shlex.quote(resource("guest_zfs_start.sh"))
     return (
         f'[ -d "$1/usr/lib/modules/"{kernel} ] || {{ echo "the archive has another kernel now" >&2; exit 1; }}',
         f"tar-in {shlex.quote(str(modules))} /",
         f'chroot "$1" depmod {kernel}',
+        f'printf %s {start} >"$1/etc/mountlab/zfs"',
+        'sed -i "/^# --- network/i . /etc/mountlab/zfs" "$1/etc/mountlab/start"',
     )
