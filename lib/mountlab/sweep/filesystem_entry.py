@@ -231,7 +231,7 @@ def _no_place(what: str, path: str, where: str, allowed: str) -> ParameterError:
 def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:
     allowed = "a list with one word an entry, such as [-O, bigalloc, -b, '4096']"
     for word in words:
-        check_text(word, r"[A-Za-z0-9_.,:=^+/-]+", "not a word for mkfs", where, allowed)
+        check_text(word, r"[A-Za-z0-9_.,:=^+/@-]+", "not a word for mkfs", where, allowed)
     return tuple(words)
 
 
