@@ -5,15 +5,11 @@ A line that cannot hold on this kernel is skipped and says so. The control is mo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from mountlab.box.connection import BoxConnection
-from mountlab.filesystems.effect import effects
-from mountlab.filesystems.evidence import kernel_log
-from option_bench import IMAGE, Bench, Done, Machine, Request, local, parse, refine
+from option_bench import Bench, Request, compare, guest, local, parse, refine, set_up
 
 pytestmark = [pytest.mark.box, pytest.mark.requires_root, pytest.mark.requires_program("losetup")]
 
@@ -212,16 +208,6 @@ xfs | -d su=64k,sw=4                         | noalign,largeio,swalloc | in effe
 REQUESTS = [parse(refine(line)) for line in TABLE.strip().splitlines()]
 
 
-def guest(box: BoxConnection) -> Machine:
-    """The virtual box, with a kernel of its own."""
-
-    def run(*argv: str) -> Done:
-        done = box.run(argv, root=True, timeout_s=300.0)
-        return Done(done.exit_status, done.text, done.error_text)
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with ExitStack() as stack:
@@ -230,16 +216,7 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             directory = machine("mktemp", "-d", "/var/tmp/mountlab-options-XXXXXX").out.strip()
         else:
             machine, directory = local, str(tmp_path_factory.mktemp("options"))
-        image = f"{directory}/disk.img"
-        assert machine("sh", "-c", f"mkdir {directory}/mnt && truncate -s {IMAGE} {image}").status == 0
-        attached = machine("losetup", "--find", "--show", image)
-        if attached.status:
-            pytest.skip(f"no loop device: {attached.error.strip()}")
-        device = attached.out.strip()
-        stack.callback(machine, "losetup", "-d", device)
-        stack.callback(machine, "rm", "-rf", directory)
-        release = machine("cat", "/proc/sys/kernel/osrelease").out
-        yield Bench(machine, directory, device, tuple(map(int, re.findall(r"\d+", release)[:2])))
+        yield set_up(machine, directory, stack)
 
 
 def test_the_table_asks_enough() -> None:
@@ -282,19 +259,4 @@ CASES += [pytest.param("vm", each, id=f"vm-{each}", marks=pytest.mark.long) for 
 
 @pytest.mark.parametrize(("bench", "request_"), CASES, indirect=["bench"])
 def test_what_is_asked_for_is_told_from_what_is_in_effect(bench: Bench, request_: Request) -> None:
-    if not request_.holds_on(bench.kernel):
-        pytest.skip(f"true of kernels {request_.note}, and this is {'.'.join(map(str, bench.kernel))}")
-    control = bench.control(request_.kind)
-    status, kept = bench.ask(request_)
-    if "refused" in request_.states:
-        assert status != 0, "the mount was to be refused"
-        assert request_.says[0].lower() in " ".join(kernel_log(kept)).lower()
-        return
-    assert status == 0, kept.get("error")
-    rows = effects(request_.filesystem, kept, {**control, "alone.txt": bench.alone(request_)})
-    asked = [row for row in rows if row.state != "added"]
-    assert [row.state for row in asked] == list(request_.states), asked
-    for row, words in zip(asked, request_.says, strict=True):
-        assert words in row.kernel_says
-    if request_.added:
-        assert request_.added in [row.kernel_says for row in rows if row.state == "added"]
+    compare(bench, request_)

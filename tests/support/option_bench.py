@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 import subprocess
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Protocol
 
 import pytest
 from installed_programs import program
+from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded.here import SBIN
 from mountlab.core.model import Filesystem
-from mountlab.filesystems.effect import AGAIN
+from mountlab.filesystems.effect import AGAIN, effects
+from mountlab.filesystems.evidence import kernel_log
 from waiting import LIMIT_S, wait_until
 
-ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+ON_A_DEVICE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")
 IMAGE = 640 * 2**20
 MAKE = {
     **{kind: ("mke2fs", "-t", kind, "-F", "-q") for kind in ("ext2", "ext3", "ext4")},
     "xfs": ("mkfs.xfs", "-q", "-f"),
     "btrfs": ("mkfs.btrfs", "-q", "-f"),
+    "f2fs": ("mkfs.f2fs", "-q", "-f"),
 }
 
 
@@ -185,6 +189,50 @@ class Bench:
         self.must("umount", self.mountpoint)
         if kind in ON_A_DEVICE:
             patiently(self.run, "wipefs", "--all", "--no-act", "--quiet", self.device)
+
+
+def compare(bench: Bench, request: Request) -> None:
+    """Mount what a line of the table asks for, and compare what Mountlab makes of the kernel's report with the line."""
+    if not request.holds_on(bench.kernel):
+        pytest.skip(f"true of kernels {request.note}, and this is {'.'.join(map(str, bench.kernel))}")
+    control = bench.control(request.kind)
+    status, kept = bench.ask(request)
+    if "refused" in request.states:
+        assert status != 0, "the mount was to be refused"
+        assert request.says[0].lower() in " ".join(kernel_log(kept)).lower()
+        return
+    assert status == 0, kept.get("error")
+    rows = effects(request.filesystem, kept, {**control, "alone.txt": bench.alone(request)})
+    asked = [row for row in rows if row.state != "added"]
+    assert [row.state for row in asked] == list(request.states), asked
+    for row, words in zip(asked, request.says, strict=True):
+        assert words in row.kernel_says
+    if request.added:
+        assert request.added in [row.kernel_says for row in rows if row.state == "added"]
+
+
+def guest(box: BoxConnection) -> Machine:
+    """A virtual box, with a kernel of its own."""
+
+    def run(*argv: str) -> Done:
+        done = box.run(argv, root=True, timeout_s=300.0)
+        return Done(done.exit_status, done.text, done.error_text)
+
+    return run
+
+
+def set_up(machine: Machine, directory: str, stack: ExitStack) -> Bench:
+    """A bench on an image in `directory`, which `stack` removes."""
+    image = f"{directory}/disk.img"
+    assert machine("sh", "-c", f"mkdir {directory}/mnt && truncate -s {IMAGE} {image}").status == 0
+    attached = machine("losetup", "--find", "--show", image)
+    if attached.status:
+        pytest.skip(f"no loop device: {attached.error.strip()}")
+    device = attached.out.strip()
+    stack.callback(machine, "losetup", "-d", device)
+    stack.callback(machine, "rm", "-rf", directory)
+    release = machine("cat", "/proc/sys/kernel/osrelease").out
+    return Bench(machine, directory, device, tuple(map(int, re.findall(r"\d+", release)[:2])))
 
 
 def local(*argv: str) -> Done:

@@ -1,0 +1,238 @@
+"""f2fs in a virtual box whose kernel has it: options, super block, devices, states, and what a kill leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from conftest import share_vm
+from mountlab.box.connection import BoxConnection
+from mountlab.box.leftovers import remove_leftovers
+from mountlab.core.model import Box, Place
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.guard import uuid_for
+from mountlab.results import store
+from mountlab.runner import workflow
+from mountlab.sweep.box_file import parse_box
+from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
+from option_bench import Bench, Request, compare, guest, parse, refine, set_up
+from rows import every_row
+from sweeps import as_is
+
+pytestmark = [
+    pytest.mark.box, pytest.mark.slow, pytest.mark.long, pytest.mark.requires_program("qemu-system-x86_64"),
+]  # fmt: skip
+
+KERNEL = "6.1"
+RUN_DIR = "/var/tmp/f2fs/20260101T000000-f2fs"
+DD = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 32, "cache": "as_is"}
+
+# As in test_option_table.py: type | mkfs | mount options | their states | what the kernel says of them | added, or the
+# kernel that the line is true of.
+TABLE = """
+f2fs | | background_gc=off                  | in effect  | background_gc=off         |
+f2fs | | background_gc=sync,gc_merge        | in effect; in effect | background_gc=sync; gc_merge |
+f2fs | | background_gc=never                | refused    | background_gc             |
+f2fs | | nonsense                           | refused    | nonsense                  |
+f2fs | | norecovery                         | refused    | read-only                 |
+f2fs | | disable_roll_forward               | in effect  | disable_roll_forward      |
+f2fs | | nodiscard                          | in effect  | nodiscard                 |
+f2fs | | discard,discard_unit=segment       | in effect; in effect | discard; discard_unit=segment |
+f2fs | | heap                               | in effect  | heap                      | <6.8
+f2fs | | nouser_xattr                       | in effect  | nouser_xattr              |
+f2fs | | noinline_xattr                     | in effect  | noinline_xattr            |
+f2fs | | noacl                              | in effect  | noacl                     |
+f2fs | | active_logs=2                      | in effect  | active_logs=2             |
+f2fs | | active_logs=3                      | refused    |                           |
+f2fs | | disable_ext_identify               | in effect  | disable_ext_identify      |
+f2fs | | noinline_data                      | in effect  | noinline_data             |
+f2fs | | noinline_dentry                    | in effect  | noinline_dentry           |
+f2fs | | noflush_merge                      | in effect  | noflush_merge             |
+f2fs | | nobarrier                          | without effect | nobarrier             |
+f2fs | | nobarrier,flush_merge              | in effect; without effect | nobarrier; no flush |
+f2fs | | fastboot                           | in effect  | fastboot                  |
+f2fs | | noextent_cache                     | in effect  | noextent_cache            |
+f2fs | | data_flush                         | in effect  | data_flush                |
+f2fs | | mode=lfs                           | in effect  | mode=lfs                  |
+f2fs | | mode=fragment:block                | in effect  | mode=fragment:block       |
+f2fs | | reserve_root=1000,resuid=5,resgid=6 | in effect; in effect; in effect | reserve_root=1000; resuid=5; resgid=6 |
+f2fs | | alloc_mode=reuse                   | in effect  | alloc_mode=reuse          |
+f2fs | | fsync_mode=strict                  | in effect  | fsync_mode=strict         |
+f2fs | | fsync_mode=nobarrier               | in effect  | fsync_mode=nobarrier      |
+f2fs | | checkpoint=disable                 | in effect  | checkpoint=disable        |
+f2fs | | checkpoint=disable:10%             | in effect  | checkpoint=disable        |
+f2fs | | checkpoint=enable                  | in effect  | checkpoint is absent      |
+f2fs | | checkpoint_merge                   | in effect  | checkpoint_merge          |
+f2fs | | nocheckpoint_merge                 | in effect  | nocheckpoint_merge        |
+f2fs | | atgc,memory=low                    | in effect; in effect | atgc; memory=low |
+f2fs | | sync,dirsync                       | in effect; in effect | sync; dirsync   |
+f2fs | | nolazytime                         | ignored    | lazytime                  |
+f2fs | | noatime                            | in effect  | noatime                   |
+f2fs | | usrquota                           | in effect  | usrquota                  |
+f2fs | | compress_algorithm=zstd            | ignored    | no compression            |
+f2fs | | compress_extension=log,compress_extension=txt | ignored; ignored | no compression; no compression |
+f2fs | -O extra_attr,compression            | compress_algorithm=zstd:6 | without effect; in effect; in effect | extension; extra_attr is; compression is | + compress_log_size=2
+f2fs | -O extra_attr,compression            | compress_algorithm=lzo-rle,compress_extension=* | in effect; in effect; in effect; in effect | lzo-rle; *; ; |
+f2fs | -O extra_attr,compression            | compress_extension=log,compress_extension=txt | in effect; in effect; in effect; in effect | log:txt; log:txt; ; |
+f2fs | -O extra_attr,compression            | compress_mode=user,compress_extension=log | in effect; without effect; in effect; in effect | user; ioctl; ; |
+f2fs | -O extra_attr,flexible_inline_xattr  | inline_xattr_size=60 | in effect; in effect; in effect | inline_xattr_size=60; ; |
+f2fs | | inline_xattr_size=60               | refused    | xattr                     |
+f2fs | -O extra_attr,quota,inode_checksum,sb_checksum,lost_found,verity,inode_crtime,encrypt | | in effect; in effect; in effect; in effect; in effect; in effect; in effect; in effect | ; ; ; ; ; ; ; |
+f2fs | -s 2 -z 2 -o 20                      | | in effect; in effect; in effect | segs_per_sec: 2; secs_per_zone: 2; set aside |
+f2fs | -e xyz -E foo -R 5:6                 | | in effect; in effect; in effect | xyz; foo; 5:6 |
+f2fs | -O casefold -C utf8 -i               | | in effect; in effect; in effect | casefold; utf8; large bitmap: 1 |
+f2fs | -t 0 -a 1                            | | not visible; not visible | nothing; nothing |
+"""  # noqa: E501
+
+REQUESTS = [parse(refine(line)) for line in TABLE.strip().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def full_box() -> Box:
+    """A virtual box with the whole kernel of Debian, built unless it is there."""
+    from installed_programs import NO_PACKAGES
+    from mountlab.box.embedded import guest as building
+    from mountlab.box.embedded import here, prepare_here
+    from mountlab.core.errors import BoxError, CommandError
+    from mountlab_dev import needs
+
+    for absent in here.missing(building.BUILDERS):
+        pytest.skip(needs.reason(absent.name))
+    box = parse_box({"embedded": "vm", "kernel": KERNEL, "disks": 2}, name="vm", where="vm.yml")
+    try:
+        prepare_here(box, yes=False, ask=lambda _: False, say=lambda _: None)
+    except (BoxError, CommandError) as error:
+        if NO_PACKAGES.search(f"{error.what} {error.evidence}"):
+            pytest.skip("needs Debian's packages, from the network, to build the virtual box")
+        raise
+    return box
+
+
+@pytest.fixture(scope="module")
+def full(full_box: Box) -> Iterator[BoxConnection]:
+    from mountlab.box.embedded import open_box
+
+    with open_box(full_box) as connection:
+        yield connection
+
+
+def sh(box: BoxConnection, script: str) -> str:
+    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
+    assert done.ok, done.error_text
+    return done.text.strip()
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bench(full: BoxConnection) -> Iterator[Bench]:
+    with ExitStack() as stack:
+        machine = guest(full)
+        sh(full, "modprobe f2fs")
+        directory = machine("mktemp", "-d", "/var/tmp/mountlab-options-XXXXXX").out.strip()
+        yield set_up(machine, directory, stack)
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_what_is_asked_for_is_told_from_what_is_in_effect(bench: Bench, request_: Request) -> None:
+    compare(bench, request_)
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+PLACES: dict[str, dict[str, Any]] = {
+    "image": {"type": "f2fs", "image": "128MiB", "options": ["background_gc=off", "fsync_mode=strict"]},
+    "smallest": {"type": "f2fs", "image": "64MiB"},
+    "sparse": {"type": "f2fs", "image": "128MiB", "preallocate": False, "mkfs": ["-O", "extra_attr,compression"],
+               "options": ["compress_algorithm=zstd", "compress_extension=*"]},
+    "several": {"type": "f2fs", "image": "64MiB", "members": 3},
+    "zram": {"type": "f2fs", "zram": "128MiB"},
+    "tuned": {"type": "f2fs", "image": "128MiB", "tunables": {"gc_min_sleep_time": 40000, "queue/read_ahead_kb": 64}},
+    "mirror": {"type": "f2fs", "image": "128MiB", "members": 2, "stack": [{"layer": "md", "level": "raid1"}]},
+    "disk": {"type": "f2fs", "device": "disk1"},
+}  # fmt: skip
+FIO = {
+    "tool": "fio", "rw": "randwrite", "bs": "4KiB", "size": "2MiB", "ioengine": "psync", "fsync": 8, "cache": "as_is",
+    "clocksource": "clock_gettime",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, full: BoxConnection) -> store.Run:
+    resolved = as_is(filesystems=PLACES, workloads={"fio": FIO}, design={"repeats": 1, "on_ineffective": "caveat"})
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(full, patch)
+        patch.setattr(workflow.paths, "load_box", lambda _: full.box)
+        return store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("results")))
+
+
+@every_row("name", list(PLACES))
+def test_it_is_measured_and_every_option_is_in_effect(run: store.Run, name: str) -> None:
+    (row,) = run.trials[run.trials["filesystem"] == name].to_dict("records")
+    assert (row["status"], row["reason"]) == ("ok", "")
+    states = {row.option: (row.state, row.kernel_says) for row in run.options if row.filesystem == name}
+    assert {state for state, _ in states.values()} <= {"in effect"}, states
+
+
+def test_each_device_of_several_is_counted(run: store.Run) -> None:
+    setup = next(setup for setup in run.setups if setup.filesystem == "several")
+    assert len([device for device in setup.devices if device.name.startswith("loop")]) == 3
+
+
+def test_nothing_is_left(run: store.Run, full: BoxConnection) -> None:
+    assert sh(full, "losetup --list --noheadings; grep f2fs /proc/mounts; cat /proc/mdstat | grep ^md; true") == ""
+
+
+def test_what_a_state_holds_is_restored_before_each_mount(
+    full: BoxConnection, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    resolved = as_is(
+        filesystems={"f2fs": {"type": "f2fs", "image": "256MiB", "state": ["fresh", "half"]}},
+        states={"half": {"fill": "40%", "churn": 1, "profile": "mail"}},
+        workloads={"dd": DD},
+        design={"repeats": 2},
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(full, patch)
+        patch.setattr(workflow.paths, "load_box", lambda _: full.box)
+        run = store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("results")))
+    assert list(run.trials["status"].unique()) == ["ok"]
+    (record,) = run.states
+    assert record.reached.fill == pytest.approx(0.4, abs=0.05)
+    assert record.reached.free is not None
+    assert record.fresh.free is not None
+    assert record.reached.free.extents > record.fresh.free.extents
+    assert len(record.identities) == 1
+
+
+def test_what_a_kill_leaves_of_it_is_undone(full: BoxConnection) -> None:
+    """Nothing undoes it here, as after a kill."""
+    root, name = RUN_DIR.rsplit("/", 1)
+    sh(full, f"mkdir -p {RUN_DIR}/img && echo made >{root}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
+    sh(full, f"echo images >{RUN_DIR}/img/.mountlab")
+    place = Place(
+        run_id="f2fs", run_dir=RUN_DIR, mountpoint=f"{RUN_DIR}/mnt/f", image=f"{RUN_DIR}/img/f.img",
+        uuid=uuid_for("", "f2fs"),
+    )  # fmt: skip
+    fs = read_filesystem("f", FilesystemFile(type="f2fs", image="64MiB", members=2), "f")
+    values: dict[str, str] = {}
+    for step in FAMILIES["f2fs"].steps(fs, replace(place)):
+        argv = [word if "\n" in word else _filled(word, values) for word in step.argv]
+        done = full.run(argv, root=True, timeout_s=300.0)
+        assert done.ok, done.error_text
+        if step.binds:
+            values[step.binds] = done.text.strip()
+    assert sh(full, f"grep -c ' {RUN_DIR}/mnt/f f2fs ' /proc/mounts") == "1"
+    removed = remove_leftovers(full, below=(root, "/dev/shm/f2fs"))  # of the guest
+    assert all(each.removed for each in removed), removed
+    assert sh(full, f"losetup --list --noheadings; grep f2fs /proc/mounts; ls {root}; true") == ""
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
