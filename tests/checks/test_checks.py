@@ -254,6 +254,24 @@ def test_a_method_that_flushes_its_own_files_raises_nothing(sync: str) -> None:
     assert found("syncs-everything", of_fs_mark(sync)) == []
 
 
+def on_lvm(kind: str, cache: str) -> Evidence:
+    stacked = {"type": "ext4", "image": "1GiB", "members": 2, "stack": [{"layer": "lvm", "kind": kind}]}
+    sweep = make(filesystems={"f": stacked}, workloads={"r": {**READ, "cache": cache}}, baseline="f")
+    return replace(build(make()), sweep=sweep)
+
+
+@pytest.mark.parametrize("kind", ["cache", "writecache"])
+def test_cold_trials_on_a_cache_of_lvm_are_cold_in_memory_alone(kind: str) -> None:
+    caveat = the_only("tier-not-cold", on_lvm(kind, "cold"))
+    assert (caveat.severity, caveat.subject) == ("note", "f/r")
+    assert "cold in memory alone" in caveat.message
+
+
+@every_row(("kind", "cache"), [("cache", "warm"), ("striped", "cold")])
+def test_other_trials_on_lvm_have_no_tier_that_stays_warm(kind: str, cache: str) -> None:
+    assert found("tier-not-cold", on_lvm(kind, cache)) == []
+
+
 # --- figures that one has and another has not -------------------------------------------------------------------------
 
 
@@ -761,7 +779,7 @@ def test_plug_ins_of_another_version_are_a_warning() -> None:
 NOT_OF_A_PLAIN_RUN = (
     "altered", "by-hand", "cache-not-checked", "clients-apart", "emulated", "extended", "failed-trials",
     "figures-missing", "historic-name", "imported", "left-out", "noisy", "not-precise", "plug-ins-differ",
-    "retried", "rounded", "skipped", "straggler", "syncs-everything", "timed-out", "too-few",
+    "retried", "rounded", "skipped", "straggler", "syncs-everything", "tier-not-cold", "timed-out", "too-few",
 )  # fmt: skip
 NOT_OF_A_QUIET_RUN = (
     "box-busy", "compressible-data", "debug-kernel", "device-read-less", "excluded", "frequency-scaling",

@@ -27,6 +27,7 @@ UUIDS = tuple(uuid_for("", "r1", "m1", f"layer{number}") for number in (1, 2, 3)
 EXAMPLES: dict[str, tuple[int, dict[str, Any]]] = {
     "md": (4, {"level": "raid10", "chunk": "64KiB", "layout": "f2", "bitmap": "none"}),
     "lvm": (4, {"kind": "raid10", "stripe": "64KiB"}),
+    "integrity": (1, {"algorithm": "sha256", "mode": "bitmap", "sector_size": "4KiB", "discards": False}),
     "luks": (1, {"cipher": "aes-xts-plain64", "key_size": 256, "sector_size": "4KiB", "no_read_workqueue": True}),
 }
 """Layer to the number of devices below it, and its options as in a sweep file."""
@@ -116,6 +117,13 @@ def test_its_words_end_with_its_devices(kind: str) -> None:
         ("luks", 1, True, {}, "-- /dev/d0"),
         ("luks", 1, True, {"sector_size": "4KiB", "no_write_workqueue": True, "no_read_workqueue": False},
          "--sector-size=4096 --perf-no_write_workqueue -- /dev/d0"),
+        ("luks", 1, True, {"integrity": "hmac-sha256"}, "--integrity=hmac-sha256 -- /dev/d0"),
+        ("integrity", 1, True, {}, "-- /dev/d0"),
+        ("integrity", 1, True, {"algorithm": "sha256", "mode": "bitmap", "sector_size": "4KiB"},
+         "--integrity=sha256 --sector-size=4096 --integrity-bitmap-mode -- /dev/d0"),
+        ("integrity", 1, True, {"mode": "none", "discards": True},
+         "--integrity-no-journal --allow-discards -- /dev/d0"),
+        ("integrity", 1, True, {"mode": "journal"}, "-- /dev/d0"),
     ],
 )  # fmt: skip
 def test_the_words_that_make_it(kind: str, below: int, zeros: bool, options: dict[str, Any], expected: str) -> None:
@@ -133,6 +141,19 @@ def test_the_words_that_make_it(kind: str, below: int, zeros: bool, options: dic
         (5, True, {"kind": "raid6"}, ["--type=raid6", "--stripes=3"]),
         (4, True, {"kind": "raid10"}, ["--type=raid10", "--stripes=2", "--mirrors=1", "--nosync"]),
         (1, True, {"kind": "thin", "chunk": "128KiB"}, ["--type=thin-pool", "--chunksize=128k"]),
+        (1, True, {"kind": "snapshot", "chunk": "4KiB"}, ["--type=snapshot", "--chunksize=4k"]),
+        (
+            3,
+            True,
+            {"kind": "cache", "chunk": "32KiB", "mode": "writeback"},
+            ["--type=cache", "--chunksize=32k", "--cachemode=writeback"],
+        ),
+        (
+            2,
+            True,
+            {"kind": "writecache", "block_size": "512B"},
+            ["--type=writecache", "--cachesettings=block_size=512"],
+        ),
     ],
 )
 def test_the_words_that_make_a_volume(below: int, zeros: bool, options: dict[str, Any], expected: list[str]) -> None:
@@ -211,21 +232,43 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
         ({"stack": [{"layer": "lvm", "kind": "linear"}, {"layer": "lvm", "kind": "thin"}]},
          ["f.stack[1]", "lvm on lvm"]),
         ({"members": 3, "stack": [{"layer": "md", "level": "raid5", "chunk": "64MiB"}]}, ["the layers offer 0 B"]),
-        ({"stack": [{"layer": "luks", "key_size": 128}]}, ["key_size", "128", "xts"]),
+        ({"stack": [{"layer": "luks", "key_size": 128}]}, ["key_size", "128", "xts", "256, 384, 512 bits"]),
+        ({"stack": [{"layer": "luks", "cipher": "aes-xts-plain64", "key_size": 320}]}, ["320", "256, 384, 512 bits"]),
+        ({"stack": [{"layer": "luks", "cipher": "aes-cbc-essiv:sha256", "key_size": 512}]},
+         ["not a size of a key for cbc", "128, 192, 256 bits", "leave key_size out"]),
+        ({"stack": [{"layer": "luks", "cipher": "aes-xts"}]}, ["not a cipher", "'aes-xts'", "write all three"]),
+        ({"stack": [{"layer": "luks", "cipher": "aes-cbc-essiv"}]}, ["aes-cbc-essiv:sha256"]),
+        ({"stack": [{"layer": "luks", "cipher": "aes-xts-random"}]}, ["IV: plain, plain64"]),
+        ({"stack": [{"layer": "luks", "integrity": "hmac-sha256", "discards": True}]},
+         ["f.stack[0].discards", "no discards", "take discards out"]),
+        ({"stack": [{"layer": "integrity", "algorithm": "hmac-sha256"}]}, ["f.stack[0].algorithm", "crc32c, crc32"]),
+        ({"members": 2, "stack": [{"layer": "integrity"}]}, ["integrity cannot lie on 2 devices"]),
         ({"members": 2, "stack": [{"layer": "md", "level": "raid1"}, {"layer": "md", "level": "raid1"}]},
          ["f.stack[1]", "1 device below it", "2 or more"]),
         ({"members": 5, "stack": [{"layer": "lvm", "kind": "raid10"}]}, ["even number", "4, 6, 8"]),
+        ({"stack": [{"layer": "lvm", "kind": "cache"}]}, ["lvm (kind cache) cannot lie on one device", "2 or more"]),
+        ({"members": 2, "stack": [{"layer": "lvm", "kind": "linear", "mode": "writeback"}]},
+         ["mode has no meaning here", "kind: cache"]),
+        ({"members": 2, "stack": [{"layer": "lvm", "kind": "cache", "mode": "passthrough"}]},
+         ["f.stack[0].mode", "writethrough, writeback"]),
+        ({"members": 2, "stack": [{"layer": "lvm", "kind": "writecache", "chunk": "64KiB"}]},
+         ["chunk has no meaning here", "kind: thin, cache, snapshot"]),
+        ({"members": 2, "stack": [{"layer": "lvm", "kind": "writecache", "block_size": "1KiB"}]},
+         ["f.stack[0].block_size", "1KiB", "512B or 4KiB"]),
+        ({"stack": [{"layer": "lvm", "kind": "snapshot", "chunk": "1MiB"}]},
+         ["f.stack[0].chunk", "from 4.00 KiB to 512 KiB"]),
         ({"members": 2, "stack": [{"layer": "md"}]}, ["md needs a level", "linear, raid0, raid1"]),
         ({"members": 2, "stack": [{"layer": "md", "level": "raid2"}]}, ["f.stack[0].level", "raid2", "raid10"]),
         ({"members": 2, "stack": [{"layer": "md", "level": "raid1", "chunk": "64KiB"}]},
          ["chunk has no meaning here", "chunk: 64KiB with level: raid1", "take chunk out"]),
         ({"members": 2, "stack": [{"layer": "md", "level": "raid0", "chunk": "48KiB"}]},
          ["f.stack[0].chunk", "48KiB", "a power of two from 4.00 KiB"]),
-        ({"members": 2, "stack": [{"layer": "md", "level": "raid1", "write_mostly": 2}]}, ["write_mostly", "1 to 1"]),
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid1", "write_mostly": 2}]}, ["write_mostly", "ed: 1"]),
         ({"members": 4, "stack": [{"layer": "md", "level": "raid5", "journal": True, "bitmap": "internal"}]},
          ["an array has a journal or a bitmap"]),
-        ({"members": 2, "stack": [{"layer": "raid"}]}, ["unknown layer", "f.stack[0].layer", "luks, lvm, md"]),
-        ({"stack": [{"level": "raid1"}]}, ["each layer of a stack says which it is", "md, lvm, luks"]),
+        ({"members": 2, "stack": [{"layer": "raid"}]},
+         ["unknown layer", "f.stack[0].layer", "integrity, luks, lvm, md"]),
+        ({"stack": [{"level": "raid1"}]}, ["each layer of a stack says which it is", "md, lvm, luks, integrity"]),
         ({"stack": [{"layer": "luks", "sector": "4KiB"}]}, ["unknown key for layer luks", "sector_size"]),
         ({"stack": [{"layer": "luks", "cipher": "AES; rm"}]}, ["not a cipher", "aes-xts-plain64"]),
         ({"stack": [{"layer": "luks", "key_size": 100}]}, ["key_size", "100", "bits"]),
@@ -237,7 +280,26 @@ def test_a_file_system_that_takes_several_devices_is_made_below_the_guard_of_eac
         ({"members": 0}, ["members says how many images", "1 to 16"]),
         ({"image": "20MiB", "stack": [{"layer": "luks"}]},
          ["too small for ext4", "and the layers offer 4", "or more of what they offer"]),
-        ({"type": "tmpfs", "image": None, "size": "64MiB", "stack": [{"layer": "luks"}]}, ["unknown key for tmpfs"]),
+        ({"type": "tmpfs", "image": None, "size": "64MiB", "stack": [{"layer": "luks"}]},
+         ["tmpfs has no devices below it", "f.stack", "stack of ext", "take stack out"]),
+        ({"type": "tmpfs", "image": None, "size": "64MiB", "members": 2},
+         ["f.members", "members of", "take members out"]),
+        ({"members": 3, "stack": [{"layer": "md", "level": "raid5", "layout": "left-symmetric"}]},
+         ["layout has no meaning here", "layout: left-symmetric with level: raid5", "level: raid10"]),
+        ({"members": 3, "stack": [{"layer": "md", "level": "raid1", "write_mostly": 3}]}, ["write_mostly", "1 to 2"]),
+        ({"image": None, "device": []}, ["device names no device", "f.device", "[]", "a list of them"]),
+        ({"stack": [{"layer": "zfs"}]}, ["zfs is a file system", "f.stack[0].layer", "md, lvm, luks, integrity"]),
+        ({"stack": [{"layer": "btrfs"}]}, ["btrfs is a file system", "{type: btrfs, ...}"]),
+        ({"stack": [{"layer": "vdo"}]},
+         ["vdo is not offered", "f.stack[0].layer", "Linux 6.9", "vdoformat", "not run by us"]),
+        ({"stack": [{"layer": "lvm", "kind": "vdo"}]},
+         ["vdo is not offered", "f.stack[0].kind", "linear, striped", "Linux 6.9"]),
+        ({"stack": [{"layer": "lvm", "kind": "thin", "chunk": "1GiB"}]},
+         ["lvm (kind thin, chunk 1GiB) does not fit", "f.stack[0].chunk", "64.0 MiB below it", "a smaller chunk"]),
+        ({"members": 2, "stack": [{"layer": "lvm", "kind": "cache", "chunk": "64MiB"}]},
+         ["f.stack[0].chunk", "64.0 MiB each"]),
+        ({"members": 2, "stack": [{"layer": "md", "level": "raid0", "chunk": "32MiB"}]},
+         ["md (level raid0", "a smaller chunk"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused_with_what_is_allowed(keys: dict[str, Any], parts: list[str]) -> None:
@@ -258,6 +320,9 @@ def test_what_cannot_be_made_is_refused_with_what_is_allowed(keys: dict[str, Any
         ({"members": 4, "stack": [{"layer": "md", "level": "raid6"}]}, 128),
         ({"members": 4, "stack": [{"layer": "md", "level": "raid10"}, {"layer": "luks"}]}, 112),
         ({"members": 3, "stack": [{"layer": "lvm", "kind": "linear"}]}, 192),
+        ({"members": 3, "stack": [{"layer": "lvm", "kind": "cache"}]}, 128),
+        ({"members": 2, "stack": [{"layer": "lvm", "kind": "writecache"}]}, 64),
+        ({"members": 4, "stack": [{"layer": "lvm", "kind": "snapshot"}]}, 124),
         ({"type": "btrfs", "image": "128MiB", "members": 2}, 256),
     ],
 )
@@ -292,6 +357,45 @@ def test_an_array_offers_no_more_than_mdadm_makes(
 def test_a_thin_volume_offers_no_more_than_lvcreate_makes(each: int, made: int) -> None:
     """`each` in MiB; `made` as blockdev --getsize64 has shown it: LVM 2.03.16."""
     assert 0.8 * made < STACK_LAYERS["lvm"].holds(layer("lvm", kind="thin"), each * MIB, 1) <= made
+
+
+@every_row(
+    ("below", "options", "made"),
+    [
+        (3, {"kind": "thin", "chunk": "32MiB"}, 4 * 32 * MIB),
+        (3, {"kind": "thin", "chunk": "64MiB"}, 2 * 64 * MIB),
+        (1, {"kind": "thin", "chunk": "64MiB"}, 0),
+        (3, {"kind": "cache", "chunk": "32MiB"}, 125829120),
+        (3, {"kind": "cache", "chunk": "64MiB"}, 0),
+        (3, {"kind": "snapshot"}, 88080384),
+        (3, {"kind": "writecache"}, 125829120),
+        (3, {"kind": "striped", "stripe": "4MiB"}, 188743680),
+    ],
+)
+def test_a_volume_of_large_chunks_offers_whole_ones_alone(below: int, options: dict[str, Any], made: int) -> None:
+    """On devices of 64 MiB; of a thin pool the part that is no whole chunk cannot be written. LVM 2.03.16."""
+    holds = STACK_LAYERS["lvm"].holds(layer("lvm", **options), 64 * MIB, below)
+    assert (0.5 * made < holds <= made) if made else holds == 0
+
+
+@every_row(
+    ("kind", "options", "each", "made"),
+    [
+        ("integrity", {}, 64, 66129920),
+        ("integrity", {"algorithm": "sha256"}, 64, 62414848),
+        ("integrity", {"algorithm": "sha1"}, 64, 64004096),
+        ("integrity", {"algorithm": "xxhash64"}, 64, 65605632),
+        ("integrity", {"sector_size": "4KiB"}, 64, 66637824),
+        ("integrity", {}, 1024, 1056968704),
+        ("integrity", {"algorithm": "sha256"}, 1024, 1002442752),
+        ("integrity", {"algorithm": "sha256"}, 20 * 1024, 20148404224),
+        ("luks", {"integrity": "hmac-sha256"}, 32, 15499264),
+        ("luks", {"integrity": "hmac-sha512", "sector_size": "4KiB"}, 32, 16306176),
+    ],
+)  # fmt: skip
+def test_checksums_leave_no_more_than_the_tools_make(kind: str, options: dict[str, Any], each: int, made: int) -> None:
+    """`each` in MiB; `made` as blockdev --getsize64 has shown it: cryptsetup 2.6.1, Linux 6.1."""
+    assert 0.8 * made < STACK_LAYERS[kind].holds(layer(kind, **options), each * MIB, 1) <= made
 
 
 # --- what the kernel says ---------------------------------------------------------------------------------------------
@@ -335,3 +439,77 @@ def test_the_options_of_encryption_are_read_in_the_words_of_each_version(version
         ("luks: key_size=512", "in effect"),
         ("luks: sector_size=4KiB", "in effect"),
     ]
+
+
+TABLE = "0 121904 integrity 7:1 0 32 B 8 block_size:4096 journal_sectors:968 fix_padding internal_hash:sha256"
+
+
+def test_the_options_of_checksums_are_those_of_the_mapping_s_table() -> None:
+    """A recording of integritysetup 2.6.1 and Linux 6.1; without block_size it is 512."""
+    fs = entry(stack=[{"layer": "integrity", **EXAMPLES["integrity"][1]}])
+    shown = [*layers_in_effect(fs, {"layer1.txt": f"==> table <==\n{TABLE}\n"})]
+    assert {row.state for row in shown} == {"in effect"}
+    other = TABLE.replace("sha256", "crc32c").replace(" B 8", " J 8").replace("block_size:4096 ", "allow_discards ")
+    assert [row.kernel_says for row in layers_in_effect(fs, {"layer1.txt": f"==> table <==\n{other}\n"})] == [
+        "the table: algorithm says crc32c",
+        "the table: mode says journal",
+        "the table: sector_size says 512",
+        "the table has allow_discards",
+    ]
+
+
+def test_the_key_of_encryption_with_checksums_is_shown_without_that_of_the_checksums() -> None:
+    """A recording of cryptsetup 2.6.1: 512 bits of xts, and 256 of the checksums."""
+    status = "/dev/mapper/m is active.\n  keysize: 768 bits\n  integrity: hmac(sha256)\n  integrity keysize: 256 bits\n"
+    fs = entry(stack=[{"layer": "luks", "key_size": 512, "integrity": "hmac-sha256"}])
+    rows = [*layers_in_effect(fs, {"layer1.txt": f"==> status <==\n{status}"})]
+    assert [(row.option, row.state) for row in rows] == [
+        ("luks: key_size=512", "in effect"),
+        ("luks: integrity=hmac-sha256", "in effect"),
+    ]
+
+
+def in_effect(below: int, options: dict[str, Any], report: str) -> dict[str, str]:
+    fs = entry(members=below, stack=[{"layer": "lvm", **options}])
+    return {row.option.partition("=")[0]: row.state for row in layers_in_effect(fs, {"layer1.txt": report})}
+
+
+CACHE = """==> lvs <==
+  data|cache|1|0|65536|125829120|0.00||0.00|0.63
+  [data_corig]|linear|1|0|0|125829120||||
+  [fast_cvol]|linear|1|0|0|62914560||||
+==> table <==
+mountlab--1-data: 0 245760 cache 253:3 253:2 253:4 128 2 metadata2 writethrough mq 0
+mountlab--1-fast_cvol: 0 122880 linear 7:3 2048
+"""
+WRITECACHE = """==> lvs <==
+  data|writecache|1|0|0|125829120||||
+==> table <==
+mountlab--1-data: 0 245760 writecache s 253:2 253:1 4096 0
+"""
+SNAPSHOT = """==> lvs <==
+  data|linear|1|0|0|88080384||||
+  kept|linear|1|0|4096|92274688|||0.00|
+==> table <==
+mountlab--1-data: 0 172032 snapshot-origin 253:1
+mountlab--1-data-real: 0 122880 linear 7:1 2048
+mountlab--1-kept: 0 172032 snapshot 253:1 253:2 P 8
+"""
+
+
+@every_row(
+    ("below", "options", "report", "states"),
+    [
+        (2, {"kind": "cache", "mode": "writethrough", "chunk": "64KiB"}, CACHE, ["in effect"] * 3),
+        (2, {"kind": "cache", "mode": "writeback", "chunk": "32KiB"}, CACHE, ["in effect", "changed", "changed"]),
+        (2, {"kind": "writecache", "block_size": "4KiB"}, WRITECACHE, ["in effect"] * 2),
+        (2, {"kind": "writecache", "block_size": "512B"}, WRITECACHE, ["in effect", "changed"]),
+        (1, {"kind": "snapshot", "chunk": "4KiB"}, SNAPSHOT, ["in effect"] * 2),
+        (1, {"kind": "linear"}, SNAPSHOT, ["changed"]),
+    ],
+)
+def test_the_options_of_a_cache_and_a_snapshot_are_those_of_the_kernel(
+    below: int, options: dict[str, Any], report: str, states: list[str]
+) -> None:
+    """Recordings of LVM 2.03.16 and Linux 6.1. What LVM lists is what it was asked for; the table is what runs."""
+    assert sorted(in_effect(below, options, report).values()) == sorted(states)

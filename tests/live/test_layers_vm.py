@@ -38,6 +38,10 @@ def md(level: str, **options: Any) -> dict[str, Any]:
     return {"layer": "md", "level": level, **options}
 
 
+def integrity(**options: Any) -> dict[str, Any]:
+    return {"layer": "integrity", **options}
+
+
 def lvm(kind: str, **options: Any) -> dict[str, Any]:
     return {"layer": "lvm", "kind": kind, **options}
 
@@ -56,6 +60,14 @@ STACKS: dict[str, dict[str, Any]] = {
     "luks": on_images(1, {**LUKS, "cipher": "aes-xts-plain64", "key_size": 256, "sector_size": "512B"}),
     "luks-direct": on_images(1, {**LUKS, "sector_size": "4KiB", "no_read_workqueue": True, "discards": True}),
     "luks-threads": on_images(1, {**LUKS, "no_read_workqueue": False, "no_write_workqueue": False}),
+    "luks-tags": on_images(1, {**LUKS, "integrity": "hmac-sha256", "key_size": 256, "sector_size": "4KiB"}),
+    "luks-tags-512": on_images(1, {**LUKS, "integrity": "hmac-sha512", "sector_size": "4KiB"}, image="48MiB"),
+    "tags-journal": on_images(1, integrity(algorithm="crc32c", mode="journal", sector_size="512B")),
+    "tags-bitmap": on_images(1, integrity(algorithm="sha256", mode="bitmap", sector_size="4KiB", discards=True)),
+    "tags-none": on_images(1, integrity(algorithm="xxhash64", mode="none"), image="48MiB"),
+    "tags-crc32": on_images(1, integrity(algorithm="crc32", sector_size="4KiB"), image="48MiB"),
+    "tags-sha1": on_images(1, integrity(algorithm="sha1", discards=False), image="48MiB"),
+    "mirrored-tags": on_images(2, md("raid1"), integrity(sector_size="4KiB")),
     "lv-linear": on_images(2, lvm("linear")),
     "lv-striped": on_images(2, lvm("striped", stripe="16KiB")),
     "lv-raid1": on_images(2, lvm("raid1")),
@@ -63,6 +75,13 @@ STACKS: dict[str, dict[str, Any]] = {
     "lv-raid6": on_images(5, lvm("raid6", stripe="32KiB")),
     "lv-raid10": on_images(4, lvm("raid10", stripe="128KiB")),
     "lv-thin": on_images(1, lvm("thin", chunk="128KiB"), image="128MiB"),
+    "lv-thin-large": on_images(3, lvm("thin", chunk="32MiB")),
+    "lv-cache": on_images(3, lvm("cache", mode="writeback", chunk="32KiB")),
+    "lv-cache-through": on_images(2, lvm("cache", mode="writethrough")),
+    "lv-writecache": on_images(2, lvm("writecache", block_size="4KiB")),
+    "lv-writecache-512": on_images(2, lvm("writecache", block_size="512B")),
+    "lv-snapshot": on_images(2, lvm("snapshot", chunk="16KiB")),
+    "cached-tags": on_images(2, lvm("cache"), integrity(mode="bitmap")),
     "all": on_images(3, md("raid5"), LUKS, lvm("linear"), image="96MiB"),
     "btrfs": {"type": "btrfs", "image": "128MiB", "members": 2, "mkfs": ["-d", "raid1", "-m", "raid1"]},
 }

@@ -223,6 +223,22 @@ def unseen_devices(evidence: Evidence) -> Iterator[Doubt]:
         )
 
 
+def tier_stays_warm(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
+    """Cold trials on a volume of LVM with a fast device as its cache.
+
+    The caches in memory are dropped before each trial. What dm-cache or dm-writecache keeps on its fast device stays.
+    """
+    for cell in sweep.cells:
+        kinds = {str(layer.options.get("kind")) for layer in cell.filesystem.stack}
+        if kinds & {"cache", "writecache"} and cache_state(cell.workload, sweep.design) == "cold":
+            yield Doubt.of_cell(
+                cell,
+                "it is cold in memory alone: what earlier trials have put on the fast device of LVM's cache is still "
+                "there, and Mountlab does not drop it. Later trials may be faster; compare them in their order.",
+                severity="note",
+            )
+
+
 def whole_machine_flushes(sweep: Sweep, _: BoxFacts) -> Iterator[Doubt]:
     """fs_mark with a method that calls sync(), which writes out every file system of the machine.
 
@@ -381,6 +397,12 @@ CHECKS = (
         "syncs-everything",
         whole_machine_flushes,
         "Take `sync: fsync`, `post` or `post_reverse`, or a box on which nothing else writes.",
+    ),
+    standing(
+        "tier-not-cold",
+        tier_stays_warm,
+        "Compare the trials in their order, or make the data larger than the fast device.",
+        severities=("note",),
     ),
     Check("cache-not-checked", unseen_devices, "Measure on a device whose bytes the kernel counts."),
     Check(

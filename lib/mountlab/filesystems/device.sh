@@ -293,6 +293,8 @@ find_signatures() {
     done <<END
 $found
 END
+    # The super block of dm-integrity has none: integrity.sh puts one behind it.
+    [ "$type" != DM_integrity ] || uuid=$(dd if="$device" bs=1 skip=512 count=36 2>/dev/null | tr -cd '0-9a-f-')
     ids=${ids# }
     id=${uuid:-${ids%% *}}
     own_id=${part_id:-$own_id}
@@ -320,7 +322,7 @@ check_single() {
 # that others have changed.
 is_ours() {
     case $type in
-    ext[234] | xfs | btrfs | f2fs | jbd | xfs_external_log | linux_raid_member | LVM2_member | crypto_LUKS) ;;
+    ext[234] | xfs | btrfs | f2fs | jbd | xfs_external_log | linux_raid_member | LVM2_member | crypto_LUKS | DM_integrity) ;;
     zfs_member) id=$(pool_uuid) ;;
     *) return 1 ;;
     esac

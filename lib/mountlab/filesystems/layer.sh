@@ -1,4 +1,4 @@
-# Needs md.sh luks.sh lvm.sh zfs.sh
+# Needs md.sh luks.sh lvm.sh zfs.sh integrity.sh
 # A layer between a file system and its devices, or a pool of ZFS, made for the time of a mount.
 # Written down in RUN_DIR/layers before anything is made, one a line: `UUID KIND MARKED DEVICE...`; from there leftovers.sh
 # undoes what a crash has left, the last first. What is not marked with this UUID is somebody else's, and never touched.
@@ -25,8 +25,42 @@ block_of() {
     echo "/sys/dev/block/$((0x${hex_number%:*})):$((0x${hex_number#*:}))"
 }
 
-# The UUID in 32 digits that the device $1 carries. LVM groups the digits in another way.
-carried() { blkid -p -o value -s UUID -- "$1" 2>/dev/null | tr -d -; }
+# The UUID in 32 digits that the device $1 carries. LVM groups the digits in another way; integrity.sh has a place of its own.
+carried() {
+    case $(dd if="$1" bs=7 count=1 2>/dev/null | tr -d '\0') in
+    integrt) dd if="$1" bs=1 skip=512 count=36 2>/dev/null | tr -cd 0-9a-f ;;
+    *) blkid -p -o value -s UUID -- "$1" 2>/dev/null | tr -d - ;;
+    esac
+}
+
+# Until it succeeds: what looks at a device for a moment (udev) keeps it from being given back.
+try_again() { # COMMAND...
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        "$@" && return
+        sleep 0.3 2>/dev/null || sleep 1
+    done
+    return 1
+}
+
+# cryptsetup and integritysetup write a super block through a mapping that is named after their process: it stays where they
+# are killed. Which process it was is written down.
+note_process() { # COMMAND...
+    # shellcheck disable=SC2016
+    sh -c 'read -r boot </proc/sys/kernel/random/boot_id
+        echo "$0 $boot temporary-cryptsetup-$$" >>"$1" && shift && exec "$@"' "$uuid" "$record.process" "$@"
+}
+
+remove_temporary() {
+    [ -s "$record.process" ] || return 0
+    read -r boot </proc/sys/kernel/random/boot_id
+    for mapping in /sys/block/dm-*; do
+        { read -r called <"$mapping/dm/name"; } 2>/dev/null || continue
+        for device in $devices; do
+            [ ! -e "$mapping/slaves/${device##*/}" ] || ! grep -qxF "$uuid $boot $called" "$record.process" \
+                || dmsetup remove "$called" >&2 || return
+        done
+    done
+}
 
 # Whatever the box's own configuration says: nothing else is looked at, no daemon is started that would stay (dmeventd).
 lvm_with() { # COMMAND... on the devices of the layer alone
@@ -35,7 +69,8 @@ lvm_with() { # COMMAND... on the devices of the layer alone
     command=$1
     shift
     lvm "$command" --config "devices { filter = [ $filter\"r|.*|\" ] global_filter = [ $filter\"r|.*|\" ]
-        use_devicesfile = 0 } backup { backup = 0 archive = 0 } activation { monitoring = 0 volume_list = [ \"$name\" ] } global { use_lvmlockd = 0 thin_check_executable = \"\" thin_repair_executable = \"\" }" "$@"
+        use_devicesfile = 0 } backup { backup = 0 archive = 0 } activation { monitoring = 0 volume_list = [ \"$name\" ] } global { use_lvmlockd = 0 thin_check_executable = \"\" thin_repair_executable = \"\"
+        cache_check_executable = \"\" cache_repair_executable = \"\" }" "$@"
 }
 
 # The beginning of a member's super block that mke2fs has left: md begins behind it.
@@ -122,7 +157,7 @@ check_tools() {
 forget() {
     remain=$(grep -v "^$uuid " "$record")
     if [ -z "$remain" ]; then
-        rm -f "$record"
+        rm -f "$record" "$record.process"
     elif printf '%s\n' "$remain" >"$record.new" && [ "$(cat "$record.new")" = "$remain" ]; then
         mv "$record.new" "$record"
     else

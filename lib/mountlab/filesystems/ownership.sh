@@ -163,7 +163,7 @@ walk_run() {
         mnt) walk_mounts "$within" ;;
         borrowed | elsewhere | layers)
             if ! plain_file "$within"; then foreign "$within"; elif still_needed "$within"; then :; else ours file "$within"; fi ;;
-        borrowed.new | layers.new | made | made.new | alive | lease | last | job.*)
+        borrowed.new | layers.new | layers.process | made | made.new | alive | lease | last | job.*)
             if plain_file "$within"; then ours file "$within"; else foreign "$within"; fi ;;
         kept) # what a tool keeps for later trials of the run
             if plain_directory "$within"; then ours tree "$within"; else foreign "$within"; fi ;;

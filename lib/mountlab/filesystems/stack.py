@@ -9,6 +9,8 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.shell import script_argv
+from mountlab.core.stack_layer import StackLayer
+from mountlab.core.units import format_bytes
 from mountlab.filesystems.base import script_step, timed_step
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import MAKES_DEVICES, guarded
@@ -23,9 +25,11 @@ LONGEST_S = 24 * 3600.0
 
 def check_stack(fs: Filesystem, *, where: str) -> None:
     """Raise ParameterError where a layer cannot lie on what is below it."""
-    below = devices_below(fs)
+    below, each = devices_below(fs), fs.image_bytes or fs.zram_bytes
     for at, layer in enumerate(fs.stack):
         STACK_LAYERS[layer.kind].check(layer, below, where=f"{where}.stack[{at}]")
+        if each is not None:
+            each = _check_room(layer, each, below, f"{where}.stack[{at}]")
         if at and layer.kind == fs.stack[at - 1].kind == "lvm":
             raise ParameterError(
                 "LVM takes no volume of its own as a device",
@@ -35,6 +39,20 @@ def check_stack(fs: Filesystem, *, where: str) -> None:
                 next_step="take one of them out",
             )
         below = 1
+
+
+def _check_room(layer: StackLayer, each: int, below: int, where: str) -> int:
+    """Return how many bytes a layer offers on devices of `each` bytes. Raises ParameterError where that is nothing."""
+    if offered := STACK_LAYERS[layer.kind].holds(layer, each, below):
+        return offered
+    large = next((key for key in ("chunk", "stripe") if key in layer.options), "")
+    raise ParameterError(
+        f"{layer.text} does not fit on its devices",
+        where=f"{where}.{large}" if large else where,
+        got=f"{format_bytes(float(each))} {'each' if below > 1 else 'below it'}, of which the layers offer 0 B",
+        allowed=f"larger devices{f', or a smaller {large}' if large else ''}",
+        next_step=f"make `image` larger{f', or {large} smaller' if large else ''}",
+    )
 
 
 def devices_below(fs: Filesystem) -> int:

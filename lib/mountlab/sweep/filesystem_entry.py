@@ -138,10 +138,27 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Itera
     check_type(entry.type, f"{where}.type")
     family = FAMILIES[entry.type]
     keys = {"type", *family.keys, *also}
+    for key in ("stack", "members"):
+        if key in entry.model_fields_set - keys:
+            raise ParameterError(
+                f"{entry.type} has no devices below it that Mountlab makes",
+                where=f"{where}.{key}",
+                got=key,
+                allowed=f"{key} of {', '.join(name for name in FAMILIES if key in FAMILIES[name].keys)}",
+                next_step=f"take {key} out",
+            )
     for key in entry.model_fields_set - keys:
         raise unknown_key(key, sorted(keys), where=f"{where}.{key}", what=f"key for {entry.type}")
     _check_text(entry, where)
     devices = _device_names(entry)
+    if entry.device == []:
+        raise ParameterError(
+            "device names no device",
+            where=f"{where}.device",
+            got="[]",
+            allowed="NAME, or a list of them: names below `scratch` of the box file",
+            next_step="name one; `mountlab box show BOX` lists them",
+        )
     values: dict[str, Any] = {key: getattr(entry, key) for key in _AS_THEY_ARE}
     texts = {key: text for key in _SIZES if (text := getattr(entry, key)) is not None}
     sizes: dict[str, Any] = {_SIZES[key]: parse_bytes(text, where=f"{where}.{key}") for key, text in texts.items()}

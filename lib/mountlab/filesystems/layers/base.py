@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mountlab.core.errors import ParameterError
-from mountlab.core.model import Program
+from mountlab.core.model import Program, everywhere
 from mountlab.core.options import Option
 from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import format_bytes
@@ -16,6 +16,9 @@ from mountlab.filesystems.superblock import NOTHING, Judgement
 
 LayerReport = Mapping[str, str]
 """Heading to text, as layer.sh shows a layer."""
+
+
+DMSETUP = Program(name="dmsetup", packages=everywhere("device-mapper", apt="dmsetup"), version=("dmsetup", "--version"))
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class LayerKind(ABC):
     """The option that a sweep has to give; '' for none."""
     options: ClassVar[Mapping[str, Option]]
     """The options that a sweep may give it."""
+    goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Option to the values of the required one that it has a meaning with; of any where it is not named."""
     programs: tuple[Program, ...]
 
     @abstractmethod
@@ -74,16 +79,14 @@ def need_devices(layer: StackLayer, below: int, least: int, *, where: str, most:
         )
 
 
-def only_for(layer: StackLayer, key: str, names: str, chosen: str, allowed: tuple[str, ...], *, where: str) -> None:
-    """Raise ParameterError for an option that goes with some values of another one only."""
-    if key in layer.options and chosen not in allowed:
-        raise ParameterError(
-            f"{key} has no meaning here",
-            where=f"{where}.{key}",
-            got=f"{key}: {layer.labels[key]} with {names}: {chosen}",
-            allowed=f"{names}: {', '.join(allowed)}",
-            next_step=f"take {key} out",
-        )
+def words_that_hold(words: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the words of a command that are wanted, in their order."""
+    return tuple(word for word, holds in words.items() if holds)
+
+
+def judged_flag(wanted: object, shown: bool, word: str) -> Judgement:
+    """Return whether the mapping's table has a word, where the option asks for it."""
+    return "in effect" if shown == bool(wanted) else "changed", f"the table has {'' if shown else 'no '}{word}"
 
 
 def power_of_two(layer: StackLayer, key: str, least: int, most: int, *, where: str) -> None:

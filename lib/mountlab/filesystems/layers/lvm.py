@@ -11,11 +11,24 @@ from mountlab.core.options import Option
 from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import GIB, KIB, MIB
 from mountlab.filesystems.guard import uuid_for
-from mountlab.filesystems.layers.base import Blank, LayerKind, LayerReport, judged, need_devices, only_for, power_of_two
+from mountlab.filesystems.layers.base import (
+    Blank,
+    LayerKind,
+    LayerReport,
+    judged,
+    need_devices,
+    power_of_two,
+    words_that_hold,
+)  # fmt: skip
 from mountlab.filesystems.superblock import Judgement
 
-_LEAST = {"linear": 1, "striped": 2, "raid1": 2, "raid5": 3, "raid6": 5, "raid10": 4, "thin": 1}
-"""Kind to the fewest devices that lvcreate takes for it (lvmraid(7))."""
+_LEAST = {
+    "linear": 1, "striped": 2, "raid1": 2, "raid5": 3, "raid6": 5, "raid10": 4, "thin": 1, "snapshot": 1, "cache": 2,
+    "writecache": 2,
+}  # fmt: skip
+"""Kind to the fewest devices that lvcreate takes for it (lvmraid(7)); a cache is a device of its own, the last."""
+_MODULES = {"thin": "dm-thin-pool", "cache": "dm-cache", "writecache": "dm-writecache", "snapshot": "dm-snapshot"}
+_CACHES = ("cache", "writecache")
 _PARITY = {"raid5": 1, "raid6": 2}
 _STRIPED = ("striped", "raid5", "raid6", "raid10")
 _OVERHEAD = 16 * MIB
@@ -23,11 +36,17 @@ _OVERHEAD = 16 * MIB
 
 _POOL = 0.89
 """Of a group, what a pool of 90 % of it offers at least: its own metadata is a thousandth and less."""
+_SHARE = 0.47
+"""Of a group, what a volume of 48 % of it offers at least, whose copies have the rest."""
+_CHUNKS = {"thin": (64 * KIB, GIB), "cache": (32 * KIB, GIB), "snapshot": (4 * KIB, 512 * KIB)}
+"""Kind to the smallest and the largest `chunk`."""
 
 
 class Lvm(LayerKind):
     """A logical volume that takes a whole volume group, made of all devices below it. A thin volume is as large as its
-    pool, which so cannot overflow."""
+    pool, which so cannot overflow. Of `cache` and `writecache` the last device is the fast one. Of `snapshot` a
+    snapshot stands beside the volume, and has room for a copy of all of it: what is overwritten for the first time is
+    copied there."""
 
     kind = "lvm"
     required = "kind"
@@ -35,21 +54,37 @@ class Lvm(LayerKind):
     options: ClassVar[Mapping[str, Option]] = {
         "kind": Option(kind="choice", choices=tuple(_LEAST), help="How data is laid out over the devices."),
         "stripe": Option(kind="size", help="What goes to one device before the next. Without it LVM's own choice."),
-        "chunk": Option(kind="size", help="Of thin: what the pool gives to a volume at once. Without it LVM's own "
-                        "choice."),
+        "chunk": Option(kind="size", help="What the pool of thin gives to a volume at once, what cache keeps at once, "
+                        "or what snapshot copies at once. Without it LVM's own choice."),
+        "mode": Option(kind="choice", choices=("writethrough", "writeback"),
+                       help="Of cache: whether a write ends on the slow devices too, or on the fast one alone. Without "
+                       "it LVM's own choice."),
+        "block_size": Option(kind="size", help="Of writecache: what it keeps at once, `512B` or `4KiB`. Without it "
+                             "LVM's own choice."),
+    }  # fmt: skip
+
+    goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "stripe": _STRIPED, "chunk": tuple(_CHUNKS), "mode": ("cache",), "block_size": ("writecache",),
     }  # fmt: skip
 
     def modules(self, layer: StackLayer) -> tuple[str, ...]:
         kind = str(layer.options["kind"])
-        return ("dm-mod", *(("dm-raid",) if kind.startswith("raid") else ("dm-thin-pool",) if kind == "thin" else ()))
+        module = "dm-raid" if kind.startswith("raid") else _MODULES.get(kind)
+        return ("dm-mod", *((module,) if module else ()))
 
     def check(self, layer: StackLayer, below: int, *, where: str) -> None:
         kind = str(layer.options["kind"])
         need_devices(layer, below, _LEAST[kind], where=where)
-        only_for(layer, "stripe", "kind", kind, _STRIPED, where=where)
-        only_for(layer, "chunk", "kind", kind, ("thin",), where=where)
         power_of_two(layer, "stripe", 4 * KIB, 4 * MIB, where=where)
-        power_of_two(layer, "chunk", 64 * KIB, GIB, where=where)
+        if "chunk" in layer.options:
+            power_of_two(layer, "chunk", *_CHUNKS[kind], where=where)
+        if layer.options.get("block_size", 512) not in (512, 4 * KIB):
+            raise ParameterError(
+                "not a value for block_size",
+                where=f"{where}.block_size",
+                got=layer.labels["block_size"],
+                allowed="512B or 4KiB",
+            )
         if kind == "raid10" and below % 2:
             raise ParameterError(
                 "raid10 of lvm needs an even number of devices", where=where, got=str(below), allowed="4, 6, 8, ..."
@@ -67,20 +102,42 @@ class Lvm(LayerKind):
             f"--mirrors={len(below) - 1 if kind == 'raid1' else 1}": kind in ("raid1", "raid10"),
             "--nosync": blank.zeros and kind in ("raid1", "raid5", "raid10"),
             f"--chunksize={int(options.get('chunk', 0)) // KIB}k": "chunk" in options,
+            f"--cachemode={options.get('mode')}": "mode" in options,
+            f"--cachesettings=block_size={options.get('block_size')}": "block_size" in options,
         }
-        return (f"volumes={volumes}", *(word for word, holds in words.items() if holds), "--", *below)
+        return (f"volumes={volumes}", *words_that_hold(words), "--", *below)
 
     def holds(self, layer: StackLayer, size: int, below: int) -> int:
         kind, each = str(layer.options["kind"]), max(0, size - _OVERHEAD)
         if kind in ("raid1", "raid10"):
             return each if kind == "raid1" else each * below // 2
-        return int(each * (below - _PARITY.get(kind, 0)) * (_POOL if kind == "thin" else 1))
+        chunk = int(layer.options.get("chunk", 1))
+        if kind in _CACHES:
+            return each * (below - 1) if chunk <= each else 0
+        if kind == "thin":
+            return int(each * below * _POOL) // chunk * chunk
+        return int(each * (below - _PARITY.get(kind, 0)) * (_SHARE if kind == "snapshot" else 1))
 
     def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
         rows = [line.strip().split("|") for line in report.get("lvs", "").splitlines()]
         volumes = {row[0].strip("[]"): row[1:] for row in rows if len(row) > 4}
-        data, pool = volumes.get("data", [""] * 5), volumes.get("pool", [""] * 5)
+        empty = [""] * 5
+        data, holds_chunk = volumes.get("data", empty), {"thin": "pool", "snapshot": "kept"}
+        target = _target(report.get("table", ""))
         for name, value in layer.options.items():
-            shown = {"kind": data[0], "stripe": data[2], "chunk": pool[3]}[name]
-            column = {"kind": "segtype", "stripe": "stripe_size", "chunk": "chunk_size"}[name]
-            yield f"lvm: {name}={layer.labels[name]}", judged(value, shown, f"lvs {column}")
+            shown, source = {
+                "kind": (data[0], "lvs segtype"),
+                "stripe": (data[2], "lvs stripe_size"),
+                "chunk": (volumes.get(holds_chunk.get(str(layer.options["kind"]), "data"), empty)[3], "lvs chunk_size"),
+                "mode": (next((word for word in target if word in ("writethrough", "writeback")), ""), "the table"),
+                "block_size": ((target[4:] or [""])[0], "the table"),
+            }[name]
+            if name == "kind" and target[:1] == ["snapshot-origin"]:
+                shown, source = "snapshot", "the table"
+            yield f"lvm: {name}={layer.labels[name]}", judged(value, shown, source)
+
+
+def _target(table: str) -> list[str]:
+    """Return the kernel's target of the volume with its arguments, from `dmsetup table`."""
+    lines = (line.partition(": ") for line in table.splitlines())
+    return next((words.split()[2:] for name, _, words in lines if name.endswith("-data")), [])

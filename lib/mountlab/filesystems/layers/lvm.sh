@@ -2,10 +2,13 @@
 # commands see these devices alone. The kernel knows a volume by `LVM-` and UUIDs that LVM draws itself.
 find_lvm() {
     volume=/dev/$name/data
-    [ ! -e "/dev/mapper/$(printf %s "$name" | sed 's/-/--/g')-data" ] || volume=/dev/mapper/$(printf %s "$name" | sed 's/-/--/g')-data
+    [ ! -e "/dev/mapper/$(name_of_group)-data" ] || volume=/dev/mapper/$(name_of_group)-data
     [ ! -b "$volume" ] || readlink -f "$volume"
     [ -b "$volume" ]
 }
+
+# As device mapper writes it.
+name_of_group() { printf %s "$name" | sed 's/-/--/g'; }
 
 make_lvm() {
     set -- $volumes
@@ -23,8 +26,20 @@ make_lvm() {
     *--type=thin-pool*)
         # shellcheck disable=SC2086
         lvm_with lvcreate -qq -y -Zn --poolmetadataspare n -l '90%FREE' -n pool $options "$name" >&2 || return
-        size=$(lvm_with lvs --noheadings --nosuffix --units b -o lv_size "$name/pool" | tr -d ' ')
+        # In whole chunks: of the rest the pool gives nothing.
+        size=$(lvm_with lvs --noheadings --nosuffix --units b -o lv_size,chunk_size "$name/pool" \
+            | while read -r size chunk; do echo $((size / chunk * chunk)); done)
         lvm_with lvcreate -qq -y -Wn --type thin -V "${size}b" --thinpool pool -n data "$name" >&2 ;;
+    *--type=snapshot*)
+        lvm_with lvcreate -qq -y -Wn -Zn -l '48%FREE' -n data "$name" >&2 || return
+        # shellcheck disable=SC2086
+        lvm_with lvcreate -qq -y -l '100%ORIGIN' -n kept $options "$name/data" >&2 ;;
+    *cache*)
+        # shellcheck disable=SC2086
+        lvm_with lvcreate -qq -y -Wn -Zn -l '100%PVS' -n data "$name" ${devices% *} >&2 || return
+        lvm_with lvcreate -qq -y -an -Wn -Zn -l '100%PVS' -n fast "$name" "${devices##* }" >&2 || return
+        # shellcheck disable=SC2086
+        lvm_with lvconvert -qq -y $options --cachevol fast "$name/data" >&2 ;;
     *)
         # shellcheck disable=SC2086
         lvm_with lvcreate -qq -y -Wn -Zn -l '100%FREE' -n data $options "$name" >&2 || return
@@ -44,25 +59,26 @@ show_lvm() {
     section lvs
     lvm_with lvs -a --noheadings --nosuffix --units b --separator '|' \
         -o lv_name,segtype,stripes,stripe_size,chunk_size,lv_size,copy_percent,raid_sync_action,data_percent,metadata_percent "$name"
-    section table
-    dmsetup table
-    section status
-    dmsetup status
+    for what in table status; do
+        section "$what"
+        dmsetup "$what" | grep "^$(name_of_group)-"
+    done
 }
 
 # First by LVM itself; what a kill has left half-made goes by the kernel's own list of what lies on our devices.
 undo_lvm() {
     lvm_with vgchange -qq -an "$name" >/dev/null 2>&1
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        left=
-        for device in $devices; do
-            case " $volumes " in *" $(carried "$device") "*) remove_above "$(block_of "$device")" || left=yes ;; esac
-        done
-        [ -n "$left" ] || break
-        sleep 0.3 2>/dev/null || sleep 1
-    done
+    try_again remove_volumes || return
     [ -e "/dev/$name/data" ] || rm -f "/dev/$name/data"
     rmdir "/dev/$name" 2>/dev/null
+    return 0
+}
+
+remove_volumes() {
+    left=
+    for device in $devices; do
+        case " $volumes " in *" $(carried "$device") "*) remove_above "$(block_of "$device")" || left=yes ;; esac
+    done
     [ -z "$left" ]
 }
 

@@ -10,7 +10,15 @@ from mountlab.core.model import Program, everywhere
 from mountlab.core.options import Option
 from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import KIB, MIB
-from mountlab.filesystems.layers.base import Blank, LayerKind, LayerReport, judged, need_devices, only_for, power_of_two
+from mountlab.filesystems.layers.base import (
+    Blank,
+    LayerKind,
+    LayerReport,
+    judged,
+    need_devices,
+    power_of_two,
+    words_that_hold,
+)  # fmt: skip
 from mountlab.filesystems.superblock import NOTHING, Judgement
 
 _LEAST = {"linear": 2, "raid0": 2, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 2}
@@ -45,6 +53,11 @@ class Md(LayerKind):
         "journal": Option(kind="flag", help="Of raid4, raid5 and raid6: the last device takes every write first."),
     }  # fmt: skip
 
+    goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "chunk": _CHUNKED, "layout": ("raid10",), "bitmap": _REDUNDANT, "write_mostly": ("raid1",),
+        "journal": tuple(_PARITY),
+    }  # fmt: skip
+
     def modules(self, layer: StackLayer) -> tuple[str, ...]:
         level = str(layer.options["level"])
         return (_MODULES.get(level, level),)
@@ -53,11 +66,6 @@ class Md(LayerKind):
         level = str(layer.options["level"])
         journal = int(layer.options.get("journal", 0))
         need_devices(layer, below, _LEAST[level] + journal, where=where)
-        for key, allowed in (
-            ("chunk", _CHUNKED), ("layout", ("raid10",)), ("bitmap", _REDUNDANT),
-            ("write_mostly", ("raid1",)), ("journal", tuple(_PARITY)),
-        ):  # fmt: skip
-            only_for(layer, key, "level", level, allowed, where=where)
         power_of_two(layer, "chunk", 4 * KIB, 64 * MIB, where=where)
         copies = _copies(layer)
         if level == "raid10":
@@ -68,7 +76,7 @@ class Md(LayerKind):
                 "one device at least must be read from, and one less often",
                 where=f"{where}.write_mostly",
                 got=str(mostly),
-                allowed=f"1 to {below - 1}",
+                allowed="1" if below == 2 else f"1 to {below - 1}",
             )
         if journal and layer.options.get("bitmap") == "internal":
             raise ParameterError(
@@ -94,7 +102,7 @@ class Md(LayerKind):
         members = list(below[:count])
         if mostly := int(options.get("write_mostly", 0)):
             members.insert(count - mostly, "--write-mostly")
-        return (*(word for word, holds in words.items() if holds), "--", *members)
+        return (*words_that_hold(words), "--", *members)
 
     def holds(self, layer: StackLayer, size: int, below: int) -> int:
         level, chunk = str(layer.options["level"]), int(layer.options.get("chunk", 4 * KIB))

@@ -45,12 +45,7 @@ show_md() {
 
 undo_md() {
     array=$(find_md) || return 0
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        if mdadm --quiet --stop "$array" >&2 || ! find_md >/dev/null; then
-            drop_nodes
-            return 0
-        fi
-        sleep 0.3 2>/dev/null || sleep 1
-    done
-    return 1
+    try_again stop_md && drop_nodes
 }
+
+stop_md() { mdadm --quiet --stop "$array" >&2 || ! find_md >/dev/null; }
