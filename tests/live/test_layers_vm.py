@@ -270,3 +270,76 @@ def test_a_layer_below_something_of_others_stays_in_the_record_and_says_why(
     assert (refused.ok, refused.error_text.strip()) == (False, f"refused: md {UUIDS[0]} is still in use")
     assert vm_connection.run(back, root=True).ok
     assert "mountlab" not in left(vm_connection)
+
+
+# --- a tool that is killed while it formats -------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_the_mapping_through_which_a_killed_tool_formatted_is_removed_and_one_of_another_process_is_not(
+    vm_connection: BoxConnection, run_dir: str
+) -> None:
+    """cryptsetup names it after its process."""
+    loop = sh(vm_connection, f"truncate -s 16M {run_dir}/img/f.img; losetup --find --show {run_dir}/img/f.img")
+    boot = sh(vm_connection, "cat /proc/sys/kernel/random/boot_id")
+    lines = f"{UUIDS[0]} {boot} temporary-cryptsetup-41", f"{UUIDS[0]} {boot[::-1]} temporary-cryptsetup-42"
+    for number in (41, 42):
+        table = f"0 2048 linear {loop} {number * 64}"
+        sh(vm_connection, f"DM_DISABLE_UDEV=1 dmsetup create temporary-cryptsetup-{number} --table '{table}'")
+    sh(vm_connection, f"echo '{UUIDS[0]} integrity images {loop}' >{run_dir}/layers")
+    for line in lines:
+        sh(vm_connection, f"echo '{line}' >>{run_dir}/layers.process")
+    done = vm_connection.run(script_argv("layer.sh", "back", run_dir, UUIDS[0]), root=True)
+    stay = sh(vm_connection, "dmsetup ls | cut -f 1")
+    sh(vm_connection, "DM_DISABLE_UDEV=1 dmsetup remove temporary-cryptsetup-42")
+    assert (done.ok, stay) == (True, "temporary-cryptsetup-42"), done.error_text
+
+
+# --- scratch devices --------------------------------------------------------------------------------------------------
+
+SCRATCH = "/dev/disk/by-id/virtio-mountlab-scratch"
+ON_ONE = {"luks": (), "lvm": (f"volumes={uuid_for('', UUIDS[0], '0')}", "--type=linear"), "integrity": ()}
+"""Layer to the words that make it on one device."""
+CARRIES = f"blkid -p -o value -s TYPE -s UUID {SCRATCH} | tr '\\n' ' '"
+
+
+def make_on(box: BoxConnection, kind: str, device: str, run_dir: str) -> None:
+    """Make a layer on a scratch device below its guard, which records its UUID."""
+    made = script_argv("layer.sh", "make", run_dir, kind, UUIDS[0], "marked", *ON_ONE[kind], "--", device)
+    done = box.run((*script_argv("guard.sh", SCRATCH, "", ""), *made), root=True, timeout_s=600.0)
+    assert done.ok, done.error_text
+
+
+@pytest.fixture
+def small_scratch(vm_connection: BoxConnection, run_dir: str) -> Iterator[str]:
+    """The name that the kernel has for the scratch device; nothing lies on it at the end."""
+    device = sh(vm_connection, f"readlink -f {SCRATCH}")
+    yield device
+    vm_connection.run(script_argv("layer.sh", "back", run_dir, UUIDS[0]), root=True)
+    sh(vm_connection, f"wipefs -a -q {device}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["luks", "lvm"])
+def test_a_layer_on_a_disk_that_has_another_name_after_a_restart_is_undone(
+    kind: str, vm_connection: BoxConnection, run_dir: str, small_scratch: str
+) -> None:
+    make_on(vm_connection, kind, small_scratch, run_dir)
+    sh(vm_connection, f"sed -i 's,{small_scratch},/dev/vdz,' {run_dir}/layers")
+    done = vm_connection.run(script_argv("layer.sh", "back", run_dir, UUIDS[0]), root=True)
+    assert done.ok, done.error_text
+    assert "mountlab" not in left(vm_connection)
+    assert sh(vm_connection, CARRIES).split() == [UUIDS[0], "ext2"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "command"), [("luks", "dmsetup remove"), ("lvm", "vgchange -an")])
+def test_the_guard_says_how_a_device_is_freed_of_a_layer_whose_record_is_lost(
+    kind: str, command: str, vm_connection: BoxConnection, run_dir: str, small_scratch: str
+) -> None:
+    make_on(vm_connection, kind, small_scratch, run_dir)
+    sh(vm_connection, f"mv {run_dir}/layers {run_dir}/kept")
+    refused = vm_connection.run(script_argv("guard.sh", SCRATCH, "", ""), root=True)
+    sh(vm_connection, f"mv {run_dir}/kept {run_dir}/layers")
+    name = f"mountlab-{UUIDS[0].replace('-', '')[16:]}"
+    assert (refused.ok, f"`{command} {name}`" in refused.error_text) == (False, True), refused.error_text

@@ -252,13 +252,31 @@ check_exclusive() {
         || refuse "$device is in use, which only an exclusive open tells (a journal, a member of a file system?): $how"
 }
 
+# What ends the use of a device by a layer that Mountlab made: the record of the layer may be lost, as in a mount root of memory.
+# Known by the UUID on the device, which the record of the claim lists.
+freed_by() { # directory of the device below /sys
+    { find_signatures && read_record && listed_uuid "$id"; } >/dev/null 2>&1 || return 0
+    for holder in "$1"/holders/*; do
+        [ -e "$holder" ] || continue
+        called=$(cat "$holder/dm/name" 2>/dev/null)
+        case ${holder##*/}:$(cat "$holder/dm/uuid" 2>/dev/null) in
+        md*) free="mdadm --stop /dev/${holder##*/}" ;;
+        *:LVM-*) free="vgchange -an $(printf %s "$called" | sed 's/\([^-]\)-[^-].*/\1/; s/--/-/g')" ;;
+        *:CRYPT-*) free="dmsetup remove $called" ;;
+        *) continue ;;
+        esac
+        echo ", a layer of Mountlab's own (UUID $id): \`mountlab box clean\` undoes it, or where that finds none, \`$free\`"
+        return
+    done
+}
+
 check_unused() {
     infos=$(mountinfos)
     [ "$disk" = "$system" ] && also= || also=$disk
     for part in $partitions; do also="$also $system/$part"; done
     for each in $system $also; do
         how=$(used_as "$each")
-        [ -z "$how" ] || refuse "$device is in use: $how"
+        [ -z "$how" ] || refuse "$device is in use: $how$(freed_by "$each")"
     done
     how=$(same_file)
     [ -z "$how" ] || refuse "$device is in use: it $how"

@@ -165,8 +165,31 @@ forget() {
     fi
 }
 
+# After a restart disks may have other names than those written down: adds those that carry our UUIDs, and that the kernel has
+# below the layer. A copy of such a disk lies below nothing of ours.
+find_renamed() {
+    case $kind in
+    lvm) for each in /sys/block/dm-*; do
+        case $(cat "$each/dm/name" 2>/dev/null) in "$(name_of_group)"-*) add_below "$each" ;; esac
+    done ;;
+    *) ! top=$("find_$kind") || add_below "/sys/block/${top##*/}" ;;
+    esac
+}
+
+add_below() { # directory of a device below /sys
+    for below in "$1"/slaves/*; do
+        [ -e "$below" ] || continue
+        node=/dev/$(printf %s "${below##*/}" | tr '!' /)
+        case " $hex $volumes " in
+        *" $(carried "$node" | grep . || echo none) "*) case " $devices " in *" $node "*) ;; *) devices="$devices $node" ;; esac ;;
+        *) case $(cat "$below/dm/uuid" 2>/dev/null) in LVM-* | CRYPT-INTEGRITY-"$hex"-*) add_below "$below" ;; esac ;;
+        esac
+    done
+}
+
 undo() {
     check_tools
+    find_renamed
     "undo_$kind" && [ -z "$("find_$kind")" ] || refuse "$kind $uuid is still in use"
     if [ "$marked" = marked ]; then for device in $devices; do mark_again "$device" || return; done; fi
     forget
