@@ -1,0 +1,334 @@
+"""Pools of ZFS in a virtual box that has it: made, read back and undone; what a kill leaves is found again, and pools
+of others stay as they are, whatever their names."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import random
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import share_vm
+from mountlab.box.connection import BoxConnection
+from mountlab.box.leftovers import remove_leftovers
+from mountlab.core.model import Filesystem, Place, Step
+from mountlab.core.shell import script_argv
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.guard import read_permission, uuid_for
+from mountlab.filesystems.zfs import pool_name, pool_uuid
+from mountlab.results import store
+from mountlab.runner import workflow
+from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
+from rows import every_row
+from sweeps import as_is
+
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.requires_program("qemu-system-x86_64"),
+]
+
+ROOT = "/var/tmp/pools"
+RUN_DIR = f"{ROOT}/20260101T000000-pools"
+DD = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 32, "data": "random", "cache": "as_is"}
+COLD = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 32, "cache": "cold"}
+
+
+def on_images(members: int, *vdevs: Any, image: str = "80MiB", **more: Any) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": "zfs", "image": image, "members": members, "preallocate": False, **more}
+    return {**entry, "vdevs": list(vdevs)} if vdevs else entry
+
+
+POOLS: dict[str, dict[str, Any]] = {
+    "stripe": on_images(
+        2,
+        arc="96MiB",
+        mkfs=["-o", "ashift=12", "-o", "autotrim=on"],
+        options=["recordsize=8K", "compression=lz4", "atime=off", "xattr=sa", "logbias=throughput", "sync=always"],
+    ),
+    "mirror": on_images(
+        2,
+        {"mirror": [1, 2]},
+        options=["checksum=sha256", "primarycache=metadata", "redundant_metadata=most", "dnodesize=auto",
+                 "acltype=posixacl"],
+    ),
+    "mirrors": on_images(
+        4, {"mirror": [1, 2]}, {"mirror": [3, 4]}, options=["copies=2", "compression=gzip-6", "snapdir=visible"]
+    ),
+    "raidz1": on_images(3, {"raidz1": [1, 2, 3]}, options=["compression=zstd-3", "recordsize=1M"]),
+    "raidz2": on_images(
+        4,
+        {"raidz2": [1, 2, 3, 4]},
+        mkfs=["-o", "ashift=9", "-o", "failmode=continue"],
+        options=["exec=off", "devices=off", "setuid=off"],
+    ),
+    "parts": on_images(
+        6,
+        {"mirror": [1, 2]},
+        {"log": [3]},
+        {"cache": [4]},
+        {"special": {"mirror": [5, 6]}},
+        options=["special_small_blocks=4K", "secondarycache=metadata"],
+    ),
+    "on-md": {
+        "type": "zfs", "image": "128MiB", "members": 2, "stack": [{"layer": "md", "level": "raid1"}],
+        "options": ["dedup=on"], "mkfs": ["-o", "feature@lz4_compress=enabled"],
+    },
+}  # fmt: skip
+LEFT = "zpool list -H -o name; losetup --list --noheadings; ls /dev | grep mountlab-"
+
+
+def sh(box: BoxConnection, script: str) -> str:
+    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
+    assert done.ok, done.error_text
+    return done.text.strip()
+
+
+@pytest.fixture(scope="module")
+def zfs_box(vm_connection: BoxConnection) -> BoxConnection:
+    if not vm_connection.run(("sh", "-c", "modprobe zfs && command -v zpool"), root=True).ok:
+        pytest.skip("the virtual box has no zfs: say `with: [zfs]` in its box file, and prepare it")
+    return vm_connection
+
+
+@pytest.fixture
+def run_dir(zfs_box: BoxConnection) -> Iterator[str]:
+    """The directory of a run that is interrupted wherever a test likes."""
+    prepare_run(zfs_box)
+    yield RUN_DIR
+    clean(zfs_box)
+    zfs_box.run(("rm", "-rf", ROOT), root=True)
+
+
+def prepare_run(box: BoxConnection) -> None:
+    name = RUN_DIR.removeprefix(f"{ROOT}/")
+    sh(box, f"mkdir -p {RUN_DIR}/img && echo made >{ROOT}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
+    sh(box, f"echo images >{RUN_DIR}/img/.mountlab; echo {RUN_DIR} >/dev/null")
+
+
+def clean(box: BoxConnection) -> list[Any]:
+    return remove_leftovers(box, below=(ROOT, "/dev/shm/pools"))  # of the guest
+
+
+PLACE = Place(
+    run_id="pools",
+    run_dir=RUN_DIR,
+    mountpoint=f"{RUN_DIR}/mnt/f",
+    image=f"{RUN_DIR}/img/f.img",
+    uuid=uuid_for("", "pools"),
+)
+
+
+def read(entry: dict[str, Any]) -> Filesystem:
+    return read_filesystem("f", FilesystemFile(**entry), "f")
+
+
+# --- made, read back, undone ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, zfs_box: BoxConnection) -> store.Run:
+    results, design = tmp_path_factory.mktemp("results"), {"repeats": 1, "on_ineffective": "caveat"}
+    resolved = as_is(filesystems=POOLS, workloads={"write": DD, "read": COLD}, design=design)
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(zfs_box, patch)
+        return store.load_run(workflow.run(resolved, box="vm", results=results))
+
+
+@every_row("name", list(POOLS))
+def test_a_pool_is_measured_and_all_that_was_asked_of_it_is_in_effect(run: store.Run, name: str) -> None:
+    rows = run.trials[run.trials["filesystem"] == name].to_dict("records")
+    assert {(row["status"], row["reason"]) for row in rows} == {("ok", "")}
+    states = {row.option: (row.state, row.kernel_says) for row in run.options if row.filesystem == name}
+    entry = POOLS[name]
+    asked = {*entry.get("options", []), *(f"-o {word}" for word in entry.get("mkfs", []) if "=" in word)}
+    assert asked <= states.keys()
+    assert sum(option.startswith("vdev ") for option in states) == len(entry.get("vdevs", []))
+    assert {state for state, _ in states.values()} == {"in effect"}, states
+
+
+@every_row("name", list(POOLS))
+def test_a_cold_read_comes_from_the_devices_of_the_pool(run: store.Run, name: str) -> None:
+    """The ARC outlives drop_caches; export and import of the pool empty it."""
+    trials = run.trials[run.trials["filesystem"] == name]
+    (cold,) = trials[trials["workload"] == "read"]["trial_id"]
+    (mount,) = {*trials[trials["trial_id"] == cold]["mount_id"]}
+    delivered = sum(run.traffic[cold][device].read for device in run.levels[mount][0])
+    assert delivered > 0.9 * 32 * 64 * 1024, (run.levels[mount], run.traffic[cold])
+
+
+def test_nothing_of_them_is_left_and_the_bound_of_the_cache_is_given_back(
+    run: store.Run, zfs_box: BoxConnection
+) -> None:
+    assert zfs_box.run(("sh", "-c", LEFT), root=True).text.strip() == ""
+    assert sh(zfs_box, "cat /sys/module/zfs/parameters/zfs_arc_max /sys/module/zfs/parameters/zfs_arc_min") == "0\n0"
+    assert int(sh(zfs_box, "awk '$1 == \"c_max\" { print $3 }' /proc/spl/kstat/zfs/arcstats")) > 96 * 2**20
+    assert Path(run.path).exists()
+
+
+# --- killed, beside pools of others -----------------------------------------------------------------------------------
+
+OTHERS = """set -e
+mkdir -p /var/tmp/others && cd /var/tmp/others
+for name in a b c d; do truncate -s 80M $name; losetup --find --show $PWD/$name; done >loops
+{ read -r a; read -r b; read -r c; read -r d; } <loops
+zpool create -o cachefile=none -m none exported mirror $a $b
+zfs create -o mountpoint=legacy exported/data
+zpool export exported
+zpool create -o cachefile=none -m none others mirror $c $d
+zfs create -o mountpoint=legacy others/data
+mkdir -p /var/tmp/others/mnt; mount -t zfs others/data /var/tmp/others/mnt
+dd if=/dev/urandom of=/var/tmp/others/mnt/file bs=1M count=4 2>/dev/null; sync
+"""
+LOOK = """cd /var/tmp/others; sha256sum a b mnt/file
+zpool get -H -o value guid,health others; zpool status others | grep errors"""
+REMOVE_OTHERS = """cd /var/tmp/others; umount mnt; zpool destroy others
+xargs losetup -d <loops; cd /; rm -rf /var/tmp/others"""
+
+
+@pytest.fixture(scope="module")
+def others(zfs_box: BoxConnection) -> Iterator[str]:
+    """A pool of somebody else's that is in use, and one that is exported: what they hold, and are."""
+    try:
+        sh(zfs_box, OTHERS)
+        yield sh(zfs_box, LOOK)
+    finally:
+        zfs_box.run(("sh", "-c", REMOVE_OTHERS), root=True, timeout_s=120.0)
+
+
+DISKS = tuple(f"/dev/disk/by-id/virtio-mountlab-disk{number}" for number in (1, 2, 3, 4))
+ON_DISKS = {
+    "type": "zfs", "device": ["a", "b", "c", "d"], "options": ["recordsize=8K"],
+    "vdevs": [{"mirror": ["a", "b"]}, {"log": ["c"]}, {"cache": ["d"]}],
+}  # fmt: skip
+
+
+def disks_of(box: BoxConnection) -> tuple[tuple[str, str], ...]:
+    """The stable names of four disks and their identities."""
+    found = []
+    for disk in DISKS:
+        if not box.run(("test", "-e", disk)).ok:
+            pytest.skip("the virtual box has no four disks: say `disks: 4` in its box file")
+        looked = box.run(script_argv("guard.sh", disk, "", ""), root=True)
+        assert looked.ok, looked.error_text
+        found.append((disk, read_permission(looked.error_text)[0]))
+    return tuple(found)
+
+
+def as_script(steps: tuple[Step, ...]) -> str:
+    """Commands one after the other as one script, and what undoes them, the last first."""
+    lines, undo = [], []
+    for step in steps:
+        line = " ".join(_quoted(word) for word in step.argv)
+        lines.append(f"{step.binds}=$({line}) || exit" if step.binds else f"{line} >/dev/null || exit")
+        undo += [" ".join(_quoted(word) for word in step.undo)] if step.undo else []
+    return "\n".join([*lines, *(f"{line} >/dev/null" for line in reversed(undo))])
+
+
+def _quoted(word: str) -> str:
+    return f'"${word}"' if word[:1] == "{" and "\n" not in word else shlex.quote(word)
+
+
+def bring(box: BoxConnection, path: str, text: str) -> None:
+    """Write a file on the box, in parts that a command may hold."""
+    packed = base64.b64encode(gzip.compress(text.encode())).decode()
+    sh(box, f": >{path}.gz")
+    for at in range(0, len(packed), 16_384):
+        sh(box, f"echo {packed[at : at + 16_384]} | base64 -d >>{path}.gz")
+    sh(box, f"gunzip -c {path}.gz >{path}; rm {path}.gz")
+
+
+INSTANTS = 10
+
+
+def test_a_pool_that_is_killed_anywhere_is_undone_and_pools_of_others_stay(
+    zfs_box: BoxConnection, run_dir: str, others: str
+) -> None:
+    """At random instants of making and undoing; afterwards the guard knows each disk as ours."""
+    disks = disks_of(zfs_box)
+    identity = disks[0][1]
+    place = replace(
+        PLACE, device=disks[0][0], device_id=identity, more_devices=disks[1:], uuid=uuid_for(identity, "pools")
+    )
+    fs = read(ON_DISKS)
+    script = as_script(FAMILIES["zfs"].steps(fs, place))
+    timed = f"began=$(date +%s%N)\n{script}\necho $((($(date +%s%N) - began) / 1000000))"
+    bring(zfs_box, "/var/tmp/pools-script", f"export MOUNTLAB_RUN=pools\n{timed}")
+    took = int(sh(zfs_box, "sh /var/tmp/pools-script").splitlines()[-1])
+    assert sh(zfs_box, LOOK) == others
+    picked = random.Random(1)
+    for _ in range(INSTANTS):
+        after = picked.uniform(0.02, 0.95) * took / 1000
+        prepare_run(zfs_box)
+        sh(zfs_box, f"setsid sh /var/tmp/pools-script >/dev/null 2>&1 & sleep {after:.3f}; kill -9 -- -$!; wait; true")
+        removed = clean(zfs_box)
+        assert [found for found in removed if not found.removed] == [], f"after {after} s"
+        left = zfs_box.run(("sh", "-c", LEFT), root=True).text
+        assert "mountlab-" not in left, f"after {after} s: {left}"
+        assert disks_of(zfs_box) == disks, f"after {after} s"
+        assert sh(zfs_box, LOOK) == others
+    sh(zfs_box, "rm /var/tmp/pools-script")
+
+
+def test_a_pool_of_others_with_the_name_of_ours_is_neither_destroyed_nor_taken(
+    zfs_box: BoxConnection, run_dir: str
+) -> None:
+    """Nor are its devices, though a record names them: the comment in their labels is not ours."""
+    name, uuid = pool_name(PLACE), pool_uuid(PLACE)
+    (loop,) = sh(zfs_box, f"truncate -s 80M {RUN_DIR}/theirs; losetup --find --show {RUN_DIR}/theirs").split()
+    try:
+        sh(zfs_box, f"zpool create -o cachefile=none -m none {name} {loop}")
+        guid = sh(zfs_box, f"zpool get -H -o value guid {name}")
+        made = zfs_box.run(
+            script_argv("layer.sh", "make", RUN_DIR, "zfs", uuid, "images", "+", "+", "1", "--", "/dev/ram0"), root=True
+        )
+        assert not made.ok
+        sh(zfs_box, f"echo '{uuid} zfs images {loop}' >{RUN_DIR}/layers")
+        assert zfs_box.run(script_argv("layer.sh", "back", RUN_DIR, uuid), root=True).ok
+        assert sh(zfs_box, f"zpool get -H -o value guid {name}") == guid
+    finally:
+        zfs_box.run(("sh", "-c", f"zpool destroy {name}; losetup -d {loop}; rm -f {RUN_DIR}/theirs"), root=True)
+
+
+def test_a_pool_that_others_gave_a_device_of_theirs_is_not_destroyed(zfs_box: BoxConnection, run_dir: str) -> None:
+    name, uuid = pool_name(PLACE), pool_uuid(PLACE)
+    loops = [sh(zfs_box, f"truncate -s 80M {RUN_DIR}/{n}; losetup --find --show {RUN_DIR}/{n}") for n in ("x", "y")]
+    back = script_argv("layer.sh", "back", RUN_DIR, uuid)
+    try:
+        make = script_argv("layer.sh", "make", RUN_DIR, "zfs", uuid, "images", "+", "+", "1", "--", loops[0])
+        made = zfs_box.run(make, root=True)
+        assert made.ok, made.error_text
+        sh(zfs_box, f"zpool attach {name} /dev/{name}/1 {loops[1]}; zpool wait {name}")
+        refused = zfs_box.run(back, root=True)
+        assert not refused.ok
+        assert f"a device that this run did not give it: {loops[1]}" in refused.error_text
+        sh(zfs_box, f"zpool detach {name} {loops[1]}")
+        assert zfs_box.run(back, root=True).ok
+        assert "mountlab-" not in zfs_box.run(("sh", "-c", "zpool list -H; ls /dev"), root=True).text
+    finally:
+        zfs_box.run(("sh", "-c", f"losetup -d {' '.join(loops)}; rm -f {RUN_DIR}/x {RUN_DIR}/y"), root=True)
+
+
+def test_the_guard_refuses_a_pool_of_others_and_knows_ours_by_the_record(zfs_box: BoxConnection, run_dir: str) -> None:
+    """On a disk that Mountlab made the label alone tells; a pool of another name is refused also there."""
+    disks = disks_of(zfs_box)
+    sh(zfs_box, f"mkdir /dev/tank; mknod /dev/tank/1 b $(stat -L -c '0x%t 0x%T' {disks[0][0]})")
+    try:
+        sh(zfs_box, "zpool create -f -o cachefile=none -m none tank /dev/tank/1")
+        look = script_argv("guard.sh", disks[0][0], "", "")
+        busy = zfs_box.run(look, root=True)
+        assert (busy.ok, "is in use" in busy.error_text) == (False, True)
+        sh(zfs_box, "zpool export tank")
+        theirs = zfs_box.run(look, root=True)
+        assert (theirs.ok, "zfs_member, label tank" in theirs.error_text) == (False, True), theirs.error_text
+        sh(zfs_box, f"zpool import -d /dev/tank -N -o cachefile=none tank {pool_name(PLACE)}; zpool export -a")
+        ours = zfs_box.run(look, root=True)
+        assert ours.ok, ours.error_text
+    finally:
+        zfs_box.run(("sh", "-c", f"wipefs -a -q {disks[0][0]}; rm -rf /dev/tank"), root=True)
