@@ -75,7 +75,7 @@ def test_a_tool_a_file_system_and_a_caveat_of_ones_own_pass_the_conformance_suit
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
         return done.stdout
 
-    tables = {"programs/test_conformance.py": "xfs_io", "filesystems/test_filesystems.py": "f2fs",
+    tables = {"programs/test_conformance.py": "xfs_io", "filesystems/test_filesystems.py": "nilfs2",
               "checks/test_checks.py": "in-a-burst"}  # fmt: skip
     others = ("checks/test_checks_burst.py", "project/test_architecture.py")
     said("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tables, *others)
@@ -94,7 +94,7 @@ def test_the_page_shows_parts_of_them(extended: Path) -> None:
 @pytest.mark.slow
 def test_they_are_as_well_formed_as_the_rest(extended: Path) -> None:
     for arguments in (["check", "--quiet"], ["format", "--check", "--quiet"]):
-        files = ["lib/mountlab/programs/xfs_io.py", "lib/mountlab/filesystems/f2fs.py", "lib/mountlab/checks/device.py",
+        files = ["lib/mountlab/programs/xfs_io.py", "lib/mountlab/filesystems/nilfs2.py", "lib/mountlab/checks/device.py",
                  "tests/checks/test_checks_burst.py"]  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "ruff", *arguments, "--no-cache", *files],
