@@ -724,6 +724,7 @@ STATES: dict[str, dict[str, State]] = {
         "external journal of ext4": holds(filled(disks.journal), "holds jbd", THEIRS),
         "xfs": holds(filled(lambda device: disks.xfs(device, THEIRS), size=XFS_SIZE), "holds xfs", THEIRS),
         "btrfs": holds(filled(disks.btrfs, size=BTRFS_SIZE), "holds btrfs", "[0-9a-f-]{36}"),
+        "f2fs": holds(filled(lambda device: command("mkfs.f2fs", "-q", "-f", device)), "holds f2fs", "[0-9a-f-]{36}"),
         "swap": holds(filled(lambda device: command("mkswap", "-U", THEIRS, device)), "holds swap", THEIRS),
         "GPT": holds(table(GPT), r"holds a partition table \(gpt\)", THEIRS),
         "GPT whose partitions the kernel knows": holds(
@@ -749,6 +750,9 @@ STATES: dict[str, dict[str, State]] = {
         ),
         "claimed, then btrfs of a sweep": ours(
             used_by_a_sweep("mkfs.btrfs", "-q", "-f", "-U", "{uuid}", "{device}", size=BTRFS_SIZE), "btrfs"
+        ),
+        "claimed, then f2fs of a sweep": ours(
+            used_by_a_sweep("mkfs.f2fs", "-q", "-f", "-U", "{uuid}", "{device}"), "f2fs"
         ),
         "claimed, then external log of an xfs": ours(log_of_a_sweep, "xfs_external_log"),
         "claimed, file attached to another loop device": ours(attached_again),
