@@ -12,6 +12,7 @@ from facts import known
 from mountlab.core.errors import ParameterError
 from mountlab.core.model import MARK_BYTES, Filesystem, Place, Target, Workload
 from mountlab.core.stack_layer import StackLayer
+from mountlab.core.state import State
 from mountlab.core.vdev import Vdev
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import Family, evidence_step
@@ -62,7 +63,12 @@ EXAMPLES: dict[str, list[tuple[Filesystem, Place]]] = {
     ],
     "ext3": [(made("ext3", image_bytes=GIB), PLACE)],
     "ext2": [(made("ext2", image_bytes=GIB, preallocate=False), PLACE)],
-    "xfs": [(made("xfs", image_bytes=GIB, journal_image_bytes=80 * MIB), PLACE), (made("xfs", device="d"), SCRATCH)],
+    "xfs": [
+        (made("xfs", image_bytes=GIB, journal_image_bytes=80 * MIB), PLACE),
+        (made("xfs", device="d"), SCRATCH),
+        (made("xfs", device="d", realtime_image_bytes=GIB, mkfs=("-r", "extsize=64k")), SCRATCH),
+        (made("xfs", image_bytes=GIB, realtime_image_bytes=GIB, journal_image_bytes=80 * MIB), PLACE),
+    ],
     "btrfs": [
         (made("btrfs", image_bytes=GIB, mkfs=("-m", "single")), PLACE),
         (made("btrfs", device="a", more_devices=("b",)), SEVERAL),
@@ -293,6 +299,47 @@ def test_xfs_carries_our_uuid_and_its_log_may_lie_outside() -> None:
     outside = commands(replace(fs, mkfs=("-l", "size=64m"), journal_image_bytes=80 * MIB))
     assert outside[4] == (f"timed.sh mkfs.xfs -f -q -K -m uuid={UUID} -l size=64m,logdev={{journal}} {{device}}")
     assert outside[6] == "timed.sh mount -t xfs -o logdev={journal},noatime {device} /mr/r1/mnt/f"
+
+
+def test_the_data_of_an_xfs_may_lie_on_a_realtime_device() -> None:
+    fs = made("xfs", image_bytes=GIB, realtime_image_bytes=GIB // 2, mkfs=("-d", "agcount=2", "-r", "extsize=64k"))
+    assert commands(fs)[2:6] == [
+        "image.sh /mr/r1/img/f-realtime.img 536870912 full",
+        "losetup --find --show --direct-io=on /mr/r1/img/f-realtime.img",
+        f"timed.sh mkfs.xfs -f -q -K -m uuid={UUID} -d agcount=2,rtinherit=1 -r extsize=64k,rtdev={{realtime}} {{device}}",
+        "mkdir -p /mr/r1/mnt/f",
+    ]
+    assert commands(fs)[6] == "timed.sh mount -t xfs -o rtdev={realtime} {device} /mr/r1/mnt/f"
+    both = commands(replace(fs, mkfs=(), journal_image_bytes=80 * MIB))
+    assert both[-1] == "timed.sh mount -t xfs -o logdev={journal},rtdev={realtime} {device} /mr/r1/mnt/f"
+    family = FAMILIES["xfs"]
+    assert family.evidence_devices(fs) == ("{device}", "{realtime}")
+    capacity = family.capacity_bytes(fs)
+    assert capacity is not None
+    assert 0.9 < capacity / (GIB // 2) < 1
+    assert "realtime" in str(family.refuses_state(fs, State(name="aged", fill=0.5)))
+    assert "cannot share blocks" in str(family.refuses(fs, replace(WORKLOAD, tool="reflink")))
+
+
+@every_row(
+    ("given", "words"),
+    [
+        ({"mkfs": ("-r", "extsize=64k")}, "xfs has no realtime device here"),
+        ({"mkfs": ("-d", "rtinherit=1")}, "xfs has no realtime device here"),
+        ({"realtime_image_bytes": MIB}, "too small for a realtime device"),
+        (
+            {"realtime_image_bytes": GIB, "mkfs": ("-m", "reflink=1")},
+            "with a realtime device there can be no such option",
+        ),
+        ({"realtime_image_bytes": GIB, "mkfs": ("-d", "rtinherit=0")}, "no data would lie on it"),
+        ({"realtime_image_bytes": GIB, "mkfs": ("-r", "rtdev=sda")}, "not options for mkfs.xfs"),
+        ({"realtime_image_bytes": GIB, "mkfs": ("-r", "name=sda")}, "not options for mkfs.xfs"),
+    ],
+)
+def test_what_an_xfs_cannot_have_of_a_realtime_device_is_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        FAMILIES["xfs"].check(made("xfs", image_bytes=GIB, **given), where="filesystems.f")
+    assert words in " ".join(str(refused.value).split())
 
 
 def test_btrfs_carries_our_uuid_and_keeps_the_blocks_of_its_image() -> None:

@@ -94,8 +94,8 @@ def test_the_page_shows_parts_of_them(extended: Path) -> None:
 @pytest.mark.slow
 def test_they_are_as_well_formed_as_the_rest(extended: Path) -> None:
     for arguments in (["check", "--quiet"], ["format", "--check", "--quiet"]):
-        files = ["lib/mountlab/programs/xfs_io.py", "lib/mountlab/filesystems/nilfs2.py", "lib/mountlab/checks/device.py",
-                 "tests/checks/test_checks_burst.py"]  # fmt: skip
+        files = ["lib/mountlab/programs/xfs_io.py", "lib/mountlab/filesystems/nilfs2.py",
+                 "lib/mountlab/checks/device.py", "tests/checks/test_checks_burst.py"]  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "ruff", *arguments, "--no-cache", *files],
             cwd=extended,

@@ -255,7 +255,7 @@ def test_what_a_plan_refuses_is_never_planned() -> None:
         plan(workloads={"w": {**DD_WRITE, "count": 65}})
 
 
-STATES = ("dumpe2fs", "xfs_db", "sha256sum", "cp", "blkdiscard")
+STATES = ("dumpe2fs", "xfs_db", "dump.f2fs", "sha256sum", "cp", "blkdiscard")
 """What lists, copies, checks and discards blocks of states."""
 OURS = ["tar", "awk", "find"]
 

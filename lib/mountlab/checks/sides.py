@@ -155,6 +155,7 @@ def _aspects(fs: Filesystem) -> dict[str, str]:
         "tunables": ", ".join(f"{key}={value}" for key, value in sorted(lower.tunables.items())) or "none",
         "what it lies on": _backing(lower),
         "journal": journal,
+        "realtime device": "an image of its own" if lower.realtime_image_bytes else "none",
     }
 
 

@@ -147,6 +147,8 @@ class Filesystem:
     """An external journal (xfs: log) on a loop image of this size."""
     journal_device: str | None = None
     """An external journal (xfs: log) on this scratch device of the box file."""
+    realtime_image_bytes: int | None = None
+    """xfs: a realtime device, which holds the data of files, on a loop image of this size."""
     over: Filesystem | None = None
     """overlay: the file system that holds its layers."""
     mkfs: tuple[str, ...] = ()
@@ -167,8 +169,9 @@ class Filesystem:
 
     @property
     def images_bytes(self) -> int:
-        """The size of all its loop images together, that of its journal among them."""
-        return (self.image_bytes or 0) * self.members + (self.journal_image_bytes or 0)
+        """The size of all its loop images together, those of its journal and its realtime device among them."""
+        beside = (self.journal_image_bytes or 0) + (self.realtime_image_bytes or 0)
+        return (self.image_bytes or 0) * self.members + beside
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ GUARD_PROGRAMS = (
 DEVICE = "{device}"
 MEMBER = "{member1}"
 JOURNAL = "{journal}"
+REALTIME = "{realtime}"
 """Placeholders for the device's name as losetup, the guard or the kernel prints it, not its stable name (a link)."""
 KEYS = frozenset({
     "image", "members", "image_dir", "direct_io", "preallocate", "device", "stack", "zram", "zram_algorithm", "pmbd",
@@ -133,7 +134,7 @@ def _check_journal(fs: Filesystem, where: str) -> None:
 
 def programs(fs: Filesystem) -> tuple[Program, ...]:
     """Return the programs that the backing of this file system needs."""
-    loop = (LOSETUP,) if fs.image_bytes or fs.journal_image_bytes else ()
+    loop = (LOSETUP,) if fs.images_bytes else ()
     guard = GUARD_PROGRAMS if fs.scratch else ()
     return (*loop, *guard, *layer_programs(fs))  # modprobe is there wherever pmbd was found by modinfo
 
@@ -164,7 +165,7 @@ def steps(fs: Filesystem, place: Place) -> tuple[Step, ...]:
         device = _pmbd(fs, place)
     else:
         device = _images(fs, place, names)
-    return (*device, *layer_steps(fs, place, members(fs)), *_journal(fs, place))
+    return (*device, *layer_steps(fs, place, members(fs)), *_journal(fs, place), *_realtime(fs, place))
 
 
 def _images(fs: Filesystem, place: Place, names: Sequence[str]) -> tuple[Step, ...]:
@@ -187,6 +188,13 @@ def _journal(fs: Filesystem, place: Place) -> tuple[Step, ...]:
         beside = place.image.removesuffix(".img") + "-journal.img"
         return _image(replace(fs, image_dir=None), place, beside, fs.journal_image_bytes, "journal")
     return ()
+
+
+def _realtime(fs: Filesystem, place: Place) -> tuple[Step, ...]:
+    if fs.realtime_image_bytes is None:
+        return ()
+    beside = place.image.removesuffix(".img") + "-realtime.img"
+    return _image(replace(fs, image_dir=None), place, beside, fs.realtime_image_bytes, "realtime")
 
 
 def _image(fs: Filesystem, place: Place, image: str, size: int | None, binds: str) -> tuple[Step, ...]:

@@ -520,6 +520,19 @@ def _backing(fs: Filesystem, evidence: Files, report: _Report) -> Iterator[tuple
         yield (f"zram_algorithm: {fs.zram_algorithm}", effect)
     if fs.journal_device or fs.journal_image_bytes:
         yield ("external journal", _journal(report))
+    if fs.realtime_image_bytes:
+        yield ("realtime device", _realtime(report))
+
+
+def _realtime(report: _Report) -> Judgement:
+    """Judge whether there is a realtime device, by xfs_info, and whether new files lie on it, by the root's flags."""
+    line = re.search(r"^realtime\s*=\S+", report.parts.get("xfs_info", ""), re.MULTILINE)
+    if not line:
+        return NOTHING
+    flags = report.parts.get("xfs-root-flags", "").strip()
+    outside = "none" not in line[0]
+    state: OptionState = "in effect" if outside and "t" in flags else "ignored"
+    return (state, f"{re.sub(chr(32) + '+', ' ', line[0])}, flags of the root: {flags or 'unknown'}")
 
 
 def _zeroed_late(fs: Filesystem, report: _Report) -> int:

@@ -1,10 +1,11 @@
-# evidence.sh ROOT [DEVICE [JOURNAL]]
+# evidence.sh ROOT [DEVICE [OTHER...]]
 # Print the kernel's report on the file system that holds the directory ROOT, in sections headed '==> name <=='; with
-# DEVICE also what the file system's own tools read from it, and from its external JOURNAL. ROOT may be a block device.
+# DEVICE also what the file system's own tools read from it. Each OTHER is its external journal (log), or of an xfs its
+# realtime device. ROOT may be a block device.
 # Read by mountlab.filesystems.evidence, once for each mount: so few processes, and what the shell can read itself it reads.
 LC_ALL=C
 export LC_ALL
-root=$1 device=${2:-} journal=${3:-}
+root=$1 device=${2:-} journal=${3:-} others="${3:-} ${4:-}"
 section() { printf '==> %s <==\n' "$1"; }
 
 # shellcheck disable=SC2046 # to be split into words
@@ -58,6 +59,10 @@ if [ "$kind" = 2fc12fc1 ]; then
         [ $# -lt 2 ] || members="$members $(readlink -f "/sys/dev/block/$((0x$1)):$((0x$2))")"
     done
 fi
+for other in $others; do
+    [ -n "$members" ] || members=$(readlink -f "/sys/dev/block/$number")
+    members="$members /sys/class/block/${other##*/}"
+done
 section device
 [ "${number#0:}" != "$number" ] || echo "$number"
 section mountinfo
@@ -176,6 +181,10 @@ ef53)
 58465342)
     section xfs_info
     xfs_info "$root" 2>/dev/null
+    if [ -n "$journal" ]; then
+        section xfs-root-flags # t: what is made in it lies on the realtime device
+        xfs_io -r -c lsattr "$root" 2>/dev/null | awk '{ gsub("-", "", $1); print $1 }'
+    fi
     ;;
 9123683e)
     section dump-super

@@ -69,6 +69,8 @@ def _source(fs: Filesystem, box: Box) -> tuple[str, tuple[str, ...]]:
         options = (f"logdev={journal}", *options)
     if fs.type == "zfs":
         return "POOL/data", ()
+    if fs.realtime_image_bytes:
+        options = ("rtdev=REALTIME", *options)
     if fs.stack:
         return "TOP-DEVICE", options
     if fs.image_bytes is not None:
@@ -101,7 +103,7 @@ def _once(fs: Filesystem, box: Box, source: str) -> list[str]:
         first = "TOP-DEVICE" if fs.stack else "IMAGE-FILE" if fs.image_bytes else scratch.get(fs.device or "", "DEVICE")
         commands = list(zfs.commands(fs, (first, *_further(fs, further).values())))
     when = "at every boot, after zramctl" if fs.zram_bytes else "once; it destroys what is on the device"
-    named = {"{device}": source, "{journal}": journal} | _further(fs, further)
+    named = {"{device}": source, "{journal}": journal, "{realtime}": "REALTIME"} | _further(fs, further)
     lines = [f"# {when}: {_as_typed(words, named)}" for words in commands]
     if fs.stack:
         layers = ", then ".join(layer.text for layer in fs.stack)

@@ -37,8 +37,10 @@ _PATTERNS = {
     "server": (r"(\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]+", "an address of the box, such as 192.168.7.1"),
     "pmbd": (r"[A-Za-z0-9;]{1,100}", "a mode of the pmbd module, such as pmbd16;hmo8;hms16;pmapY;ntsY;wbY;"),
 }
-_SIZES = {"size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes",
-          "arc": "arc_bytes"}  # fmt: skip
+_SIZES = {
+    "size": "size_bytes", "image": "image_bytes", "zram": "zram_bytes", "journal_image": "journal_image_bytes",
+    "realtime_image": "realtime_image_bytes", "arc": "arc_bytes",
+}  # fmt: skip
 _AS_THEY_ARE = ("path", "server", "image_dir", "zram_algorithm", "pmbd", "journal_device")
 
 
@@ -87,6 +89,9 @@ class FilesystemFile(File):
     """Its journal (xfs: log) lies outside, on a loop image of this size."""
     journal_device: str | None = None
     """Its journal (xfs: log) lies outside, on this scratch device of the box file."""
+    realtime_image: SizeText | None = None
+    """xfs: the data of its files lie on a realtime device, a loop image of this size. A scratch device cannot be one:
+    it would carry no mark afterwards, by which it is known as Mountlab's."""
     over: FilesystemFile | None = None
     """The file system that holds the layers of an overlay: an entry of its own."""
     mkfs: list[str] | None = None

@@ -112,6 +112,8 @@ def _new_device(fs: Filesystem) -> str:
         parts.append("the device of the pmbd module")
     if fs.journal_image_bytes:
         parts.append(f"its journal on a new image of {format_bytes(fs.journal_image_bytes)}")
+    if fs.realtime_image_bytes:
+        parts.append(f"its data on a new image of {format_bytes(fs.realtime_image_bytes)} (realtime device)")
     parts += [layer.text for layer in fs.stack]
     if fs.vdevs:
         parts.append(f"a pool of {', '.join(vdev.text for vdev in fs.vdevs)}")

@@ -348,6 +348,7 @@ def not_permitted(fs: Filesystem) -> str:
         "stack: layers on devices need root": bool(below.stack),
         "zfs: pools are root's alone to make": below.type == "zfs",
         "a file system on several devices needs root": len(below.devices) > 1 or below.members > 1,
+        "realtime_image: a realtime device needs root": below.realtime_image_bytes is not None,
         "image_dir: images lie below the mount root of the helper only": below.image_dir is not None,
         "bind: a directory of others could be reached by another name": below.type == "bind" and below.path is not None,
         "overlay: its layers have to lie where only root may write": fs.over is not None

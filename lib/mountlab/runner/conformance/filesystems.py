@@ -181,6 +181,7 @@ def knows_what_it_holds(case: FamilyCase) -> None:
     capacity, backed = case.family.capacity_bytes(case.fs), case.fs.over or case.fs
     images = (backed.image_bytes or 0) * backed.members
     limits = [size for size in (backed.size_bytes, images, backed.zram_bytes) if size]
+    limits = [backed.realtime_image_bytes] if backed.realtime_image_bytes else limits
     is_right = capacity is None if not limits else capacity is not None and 0 < capacity <= min(limits)
     require(is_right, "capacity_bytes", got=capacity, allowed=f"up to {min(limits)}" if limits else "None")
 

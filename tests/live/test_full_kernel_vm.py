@@ -1,4 +1,5 @@
-"""f2fs in a virtual box whose kernel has it: options, super block, devices, states, and what a kill leaves."""
+"""f2fs, and xfs with a realtime device, in a virtual box whose kernel has them: options, super block, devices, states,
+and what a kill leaves."""
 
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ def full(full_box: Box) -> Iterator[BoxConnection]:
 
 
 WHAT_IS_LEFT = """
-losetup --list --noheadings | grep -v mountlab-options; grep f2fs /proc/mounts; grep ^md /proc/mdstat; true"""
+losetup --list --noheadings | grep -v mountlab-options; grep -E ' (f2fs|xfs) ' /proc/mounts
+grep ^md /proc/mdstat; true"""
 """Without the device of the bench."""
 
 
@@ -159,6 +161,9 @@ PLACES: dict[str, dict[str, Any]] = {
     "tuned": {"type": "f2fs", "image": "128MiB", "tunables": {"gc_min_sleep_time": 40000, "queue/read_ahead_kb": 64}},
     "mirror": {"type": "f2fs", "image": "128MiB", "members": 2, "stack": [{"layer": "md", "level": "raid1"}]},
     "disk": {"type": "f2fs", "device": "disk1"},
+    "realtime": {"type": "xfs", "image": "320MiB", "realtime_image": "64MiB", "mkfs": ["-r", "extsize=64k"]},
+    "realtime-log": {"type": "xfs", "image": "320MiB", "realtime_image": "64MiB", "journal_image": "80MiB"},
+    "log": {"type": "xfs", "image": "320MiB", "journal_image": "80MiB"},
 }  # fmt: skip
 FIO = {
     "tool": "fio", "rw": "randwrite", "bs": "4KiB", "size": "2MiB", "ioengine": "psync", "fsync": 8, "cache": "as_is",
@@ -183,9 +188,18 @@ def test_it_is_measured_and_every_option_is_in_effect(run: store.Run, name: str)
     assert {state for state, _ in states.values()} <= {"in effect", "added"}, states
 
 
-def test_each_device_of_several_is_counted(run: store.Run) -> None:
-    setup = next(setup for setup in run.setups if setup.filesystem == "several")
-    assert len([device for device in setup.devices if device.name.startswith("loop")]) == 3
+@every_row(("name", "loops"), [("several", 3), ("realtime", 2), ("realtime-log", 3), ("log", 2), ("image", 1)])
+def test_each_of_its_devices_is_counted(run: store.Run, name: str, loops: int) -> None:
+    setup = next(setup for setup in run.setups if setup.filesystem == name)
+    assert len([device for device in setup.devices if device.name.startswith("loop")]) == loops
+
+
+@pytest.mark.parametrize("name", ["realtime", "realtime-log"])
+def test_what_the_tool_wrote_went_to_the_realtime_device(run: store.Run, name: str) -> None:
+    """2 MiB of data were flushed: without the bytes of that device less than was asked would have been written."""
+    rows = run.measurements[run.measurements["cell"].str.startswith(f"{name}/")]
+    (amplification,) = rows[rows["metric"] == "write_amplification"]["value"]
+    assert amplification >= 1
 
 
 def test_nothing_is_left(run: store.Run, full: BoxConnection) -> None:
