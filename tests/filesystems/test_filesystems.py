@@ -306,7 +306,8 @@ def test_the_data_of_an_xfs_may_lie_on_a_realtime_device() -> None:
     assert commands(fs)[2:6] == [
         "image.sh /mr/r1/img/f-realtime.img 536870912 full",
         "losetup --find --show --direct-io=on /mr/r1/img/f-realtime.img",
-        f"timed.sh mkfs.xfs -f -q -K -m uuid={UUID} -d agcount=2,rtinherit=1 -r extsize=64k,rtdev={{realtime}} {{device}}",
+        f"timed.sh mkfs.xfs -f -q -K -m uuid={UUID} -d agcount=2,rtinherit=1 "
+        "-r extsize=64k,rtdev={realtime} {device}",
         "mkdir -p /mr/r1/mnt/f",
     ]
     assert commands(fs)[6] == "timed.sh mount -t xfs -o rtdev={realtime} {device} /mr/r1/mnt/f"
