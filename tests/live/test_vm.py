@@ -326,7 +326,7 @@ def test_it_runs_the_kernel_that_the_box_file_names(kernel: str) -> None:
         assert sh(connection, "uname -r").startswith(f"{kernel}.")
         sh(connection, "modprobe -a f2fs nilfs2 raid456 dm-crypt")
         assert sh(connection, "cat /sys/block/pmem0/queue/dax").strip() == "1"
-        assert facts.gather(connection, []).kernel.options
+        assert facts.gather(connection, []).kernel.config
 
 
 @pytest.mark.long
