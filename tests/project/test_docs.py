@@ -31,6 +31,7 @@ from mountlab.sweep.published_file import PublishedRow, parse_published
 from mountlab.sweep.state_entry import StateFile
 from mountlab.sweep.sweep_file import SWEEP_KEYS, resolve
 from mountlab.sweep.until_entry import UntilFile
+from mountlab.sweep.validated import file_keys
 from mountlab.sweep.workload_entry import DESIGN_KEYS
 from mountlab_dev import evidence
 from project.test_readme import COVERED_BY
@@ -284,7 +285,7 @@ KEYS = {
             BatchFile,
             GroupFile,
         )
-        for key in model.model_fields
+        for key in file_keys(model)
     ),
     *(option for tool in TOOLS.values() for option in (*tool.options, *tool.reserved)),
     *(option.file_key for tool in TOOLS.values() for option in tool.options.values() if option.file_key),

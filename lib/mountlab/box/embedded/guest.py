@@ -188,7 +188,7 @@ def build(box: Box, *, yes: bool, ask: Ask, say: Say) -> None:
 
 
 def _kernel_text(box: Box) -> str:
-    """Return what is said of a kernel that the box file names."""
+    """Return the words for a kernel that the box file names."""
     return "" if box.kernel is None else f" with the kernel {box.kernel} of Debian {VM_KERNELS[box.kernel]}"
 
 
@@ -388,16 +388,22 @@ def _path(name: str) -> str:
 
 
 def sources(box: Box) -> tuple[str, ...]:
-    """Return lines of sources.list: those of this machine's Debian; where it is none, () for mmdebstrap's own choice,
-    or the main archive where the box needs more than that.
+    """Return lines of sources.list: those of this machine's Debian; where it is none, () for mmdebstrap's own choice.
 
-    Raises BoxError where this is a Debian that has no package lists.
+    Raises BoxError where this is a Debian that has no package lists, or none and the box needs more than the default.
     """
     zfs = guest_zfs.has_zfs(box)
     if here.find_program("apt-get") is not None and _os_release().get("ID") == "debian":
         lines = _lines_here(box)
     else:
-        lines = main_archive(suite()) if zfs or other_suite(box, suite()) else ()
+        if zfs or other_suite(box, suite()):
+            raise BoxError(
+                "a kernel of another release, and ZFS, come only from the servers of a control machine with Debian",
+                where=f"box {box.name}",
+                got=_os_release().get("ID", "an unknown distribution"),
+                next_step="prepare it on Debian, or leave `kernel` and `with` out of the box file",
+            )
+        lines = ()
     return guest_zfs.with_contrib(lines) if zfs else lines
 
 
@@ -423,13 +429,6 @@ def source_lines(targets: str) -> tuple[str, ...]:
         for origin, uri, release, component in rows
         if origin == "Debian" and "://" in uri
     )
-
-
-def main_archive(suite: str) -> tuple[str, ...]:
-    """Return lines of sources.list for the servers that mmdebstrap takes by itself."""
-    address = "http://deb.debian.org/debian"
-    parts = (("", suite), ("", f"{suite}-updates"), ("-security", f"{suite}-security"))
-    return source_lines("\n".join(f"Debian|{address}{more}|{release}|main" for more, release in parts))
 
 
 def apt_options() -> tuple[str, ...]:

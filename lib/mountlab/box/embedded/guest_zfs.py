@@ -65,7 +65,7 @@ def with_contrib(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def question(box: Box, answer: Path) -> tuple[str, ...]:
-    """Return hooks that leave in a file what the archive says of the box's kernel and of ZFS."""
+    """Return hooks that leave in a file what the archive has of the box's kernel and of ZFS."""
     names = f"{kernel_packages(box)[0]} zfs-dkms"
     return (
         f'APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-cache show --no-all-versions {names} >"$1/answer"',
