@@ -108,7 +108,7 @@ def test_the_studies_are_all_there() -> None:
                "nearly-full", "backup-at-night", "latency-under-load", "databases", "source-tree", "redundancy",
                "encryption"}  # fmt: skip
     files = {sweep.stem for sweep in (paths.PARAMS / "sweeps").glob("*.yml")}
-    studies = files - recipes - {"tour", "families", "nfs-clients", "why-sync", "how-much"}
+    studies = files - recipes - {"tour", "families", "flash", "nfs-clients", "why-sync", "how-much"}
     assert {item.sweep for item in made.items} == studies
     assert {item.sweep for item in made.items if item.optional} == {
         "d1-lazy-init",

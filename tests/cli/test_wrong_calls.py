@@ -196,7 +196,7 @@ def test_the_smallest_effect_is_a_share_like_the_others() -> None:
     assert resolve({**SWEEP, "design": {"smallest_effect": "5%"}}, where="s.yml").sweep.design.smallest_effect == 0.05
 
 
-@every_row("kind", ["UFS", "f2fs", "bcachefs", "ntfs", "vfat", "cifs", "jfs"])
+@every_row("kind", ["UFS", "nilfs2", "bcachefs", "ntfs", "vfat", "cifs", "jfs"])
 def test_a_file_system_that_is_not_made_is_not_taken_for_a_mistyped_one(kind: str) -> None:
     """Trap: `type: ufs` suggested xfs, and `ntfs` nfs."""
     error = refusal(filesystems={"t": {"type": kind}})

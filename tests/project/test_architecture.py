@@ -90,7 +90,7 @@ MOST_MEANINGS = 2
 NEVER_CALLED_BY_US = {
     "pydantic reads the setting of a model": {"model_config"},
     "argcomplete asks an argument": {"completer"},
-    "keys of a sweep file, read by their names": {"zram", "journal_image"},
+    "keys of a sweep file, read by their names": {"zram", "journal_image", "realtime_image"},
     "columns of a journal": {"started_at", "ended_at"},
     "columns of the frames of traces": {"began_s", "begin_s", "lost_events", "tool_mean", "traced_mean", "window_s"},
     "argparse reads it": {"_negative_number_matcher"},

@@ -97,10 +97,8 @@ class Box:
     """How long a lost connection is waited for: by us, and by the box, which then ends what runs and unmounts."""
     label: str | None = None
     """A name that boxes share which may do each other's work: an item of a batch may ask for any of them."""
-    kernel: str | None = None
-    """vm: the release of its kernel, of VM_KERNELS; None: the small kernel for clouds of its own Debian release."""
-    extras: tuple[str, ...] = ()
-    """vm: what it has that is built on the control machine: zfs."""
+    kernel: str | None = None  # vm: of VM_KERNELS; None: the small kernel for clouds of its own Debian release
+    extras: tuple[str, ...] = ()  # vm: what is built for it on the control machine: zfs
 
     @property
     def block_devices(self) -> dict[str, str]:

@@ -49,7 +49,7 @@ def _check_room(layer: StackLayer, each: int, below: int, where: str) -> int:
     raise ParameterError(
         f"{layer.text} does not fit on its devices",
         where=f"{where}.{large}" if large else where,
-        got=f"{format_bytes(float(each))} {'each' if below > 1 else 'below it'}, of which the layers offer 0 B",
+        got=f"{format_bytes(float(each))} {'each' if below > 1 else 'below it'}: the layers offer 0 B",
         allowed=f"larger devices{f', or a smaller {large}' if large else ''}",
         next_step=f"make `image` larger{f', or {large} smaller' if large else ''}",
     )
