@@ -11,6 +11,7 @@ from checks.test_checks_machine import DIRECT, during
 from facts import known
 from mountlab.checks import Evidence, foresee
 from mountlab.core.mountinfo import mount_lines
+from mountlab.filesystems.cache_counters import ArcReads
 from mountlab.filesystems.counters import Extents
 from mountlab.filesystems.evidence import DeviceBytes, every_device
 from mountlab.filesystems.open_files import OpenDirectory, OpenFiles
@@ -421,3 +422,26 @@ def test_writes_have_no_such_caveat() -> None:
     evidence = beside({})
     the_sweep = make(filesystems={"tmpfs": {"type": "tmpfs", "size": "1GiB"}, "ext4": EXT4}, workloads={"w": write})
     assert found("folios-differ", replace(evidence, sweep=the_sweep)) == []
+
+
+# --- ZFS --------------------------------------------------------------------------------------------------------------
+
+
+@every_row(
+    ("options", "arc", "words"),
+    [
+        ((), ArcReads(hits=900, misses=100), ["the ARC of ZFS (it had 90% of the blocks that were looked up) answered",
+                                              "unless compression left less to read: the device delivered 10%"]),
+        (("compression=off",), None, ["the ARC of ZFS answered: the device delivered 10% of the bytes read"]),
+    ],
+)  # fmt: skip
+def test_reads_that_the_cache_of_zfs_answered_direct_ones_too_are_told_with_its_share_of_hits(
+    options: tuple[str, ...], arc: ArcReads | None, words: list[str]
+) -> None:
+    zfs = {"type": "zfs", "image": "1GiB", "options": list(options)}
+    for workload in (READ, DIRECT["r"]):
+        sweep = make(filesystems={"ext4": zfs}, workloads={"r": workload})
+        seen = during(evidence=delivered(0.1, build(sweep, fstypes={"ext4": "zfs"})), arc=arc, resident_bytes=0)
+        message = the_only("cache-served", seen).message
+        assert all(word in message for word in words), message
+        assert found("device-read-less", seen) == []

@@ -97,8 +97,11 @@ def _lacking(evidence: Evidence) -> list[_Lacking]:
 
 
 def _cause(evidence: Evidence, reads: Moved, *, by_calls: bool) -> Cause:
-    """Return why a device delivered too little: as the files tell, and only then the page cache."""
+    """Return why a device delivered too little: as the files tell, and only then the page cache. Of files of ZFS
+    nothing tells it, and direct I/O goes through its cache, too."""
     trial_id = reads.trial_id
+    if evidence.fstypes.get(reads.cell.filesystem.name) == "zfs":
+        return "page cache"
     upper = level_sums(evidence.traffic[trial_id], evidence.levels_of(trial_id)[:1])
     asked = upper[0].read if upper else reads.device_bytes
     fetched = _around(evidence, trial_id).fetched
@@ -144,7 +147,7 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
             warm = lacking.cell.workload.options.get("cache") == "warm"
             yield Doubt.of_cell(
                 lacking.cell,
-                f"the page cache answered{_unless(evidence, lacking)}: {lacking.what}"
+                f"{_memory(evidence, lacking)} answered{_unless(evidence, lacking)}: {lacking.what}"
                 + (
                     ", as the sweep asks with cache: warm. This is not the speed of the device."
                     if warm
@@ -156,8 +159,20 @@ def cached_reads(evidence: Evidence) -> Iterator[Doubt]:
             )
 
 
+def _memory(evidence: Evidence, lacking: _Lacking) -> str:
+    """Return which memory answered: ZFS has a cache of its own."""
+    if evidence.fstypes.get(lacking.cell.filesystem.name) != "zfs":
+        return "the page cache"
+    arcs = [_around(evidence, moved.trial_id).arc for moved in lacking.by_cause["page cache"]]
+    hits = [arc.hits / (arc.hits + arc.misses) for arc in arcs if arc and arc.hits + arc.misses]
+    return f"the ARC of ZFS{f' (it had {range_of(hits)} of the blocks that were looked up)' if hits else ''}"
+
+
 def _unless(evidence: Evidence, lacking: _Lacking) -> str:
-    """Return what else may have answered a watched program whose files were not seen."""
+    """Return what else may have answered: ZFS that compresses, or a watched program whose files were not seen."""
+    if evidence.fstypes.get(lacking.cell.filesystem.name) == "zfs":
+        options = lacking.cell.filesystem.options
+        return "" if "compression=off" in options else ", unless compression left less to read"
     looked = [evidence.open_files.get(moved.trial_id) for moved in lacking.by_cause["page cache"]]
     if not is_in_place(lacking.cell.filesystem) or any(files and saw_files_read(files) for files in looked):
         return ""

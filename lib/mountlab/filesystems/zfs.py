@@ -18,6 +18,7 @@ from mountlab.core.state import State
 from mountlab.core.units import MIB, format_bytes, kernel_bytes
 from mountlab.filesystems import backing
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step, script_step, timed_step
+from mountlab.filesystems.cache_counters import ARCSTATS
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import MAKES_DEVICES, guarded, uuid_for
 from mountlab.filesystems.stack import LONGEST_S, top_bytes
@@ -61,6 +62,7 @@ class Zfs(Family):
 
     type = "zfs"
     expected = False
+    cache_counters = (ARCSTATS,)
     controlled = False
     """`zfs get` says itself which property is a default."""
     keys = frozenset({"mkfs", "options", "vdevs", "arc"}) | (backing.KEYS - {"zram", "zram_algorithm", "pmbd"})
