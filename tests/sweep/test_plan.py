@@ -17,6 +17,7 @@ from mountlab.programs import TOOLS
 from mountlab.sweep.clients import ClientMount, endpoints
 from mountlab.sweep.feasible import all_programs, check_feasible, check_without_box, needed_programs, without_rights
 from mountlab.sweep.plan import Plan
+from mountlab.sweep.plan_text import plan_text
 from mountlab.sweep.planner import make_plan
 from rows import every_row
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, FIO, RAMFS, TMPFS, sweep
@@ -132,6 +133,21 @@ def test_a_kernel_without_the_file_system_is_told_before_mount_fails() -> None:
     error = refusal({"kernel_filesystems": ["tmpfs", "btrfs"]}, filesystems={"e": EXT4})
     assert error.what == "the kernel of the box has no ext4"
     assert (error.where, error.got, error.allowed) == ("filesystems.e", "ext4", "btrfs, tmpfs")
+    assert error.next_step == ""
+
+
+def test_where_a_kernel_that_has_the_file_system_can_be_had_is_said() -> None:
+    error = refusal(filesystems={"f": {"type": "f2fs", "image": "128MiB"}})
+    assert error.what == "the kernel of the box has no f2fs"
+    assert error.next_step == "try it in a virtual box with `kernel: 6.1` in its box file"
+
+
+def test_the_commands_of_a_plan_name_a_realtime_device_as_they_name_others() -> None:
+    facts = known(FACTS, kernel_filesystems=["xfs"])
+    xfs = {"type": "xfs", "image": "320MiB", "realtime_image": "64MiB", "journal_image": "80MiB"}
+    text = plan_text(plan(facts, filesystems={"x": xfs}), facts)
+    assert "-l logdev=JOURNAL -d rtinherit=1 -r rtdev=REALTIME DEVICE" in text
+    assert "its data on a new image of 64MiB (realtime device)" in text
 
 
 def test_an_image_larger_than_the_room_below_the_mount_root_is_refused() -> None:

@@ -361,8 +361,9 @@ def _short(argv: tuple[str, ...]) -> str:
     for name, skip in (("guard.sh", 4), ("timed.sh", 1)):
         if argv[:2] == ("sh", "-c") and argv[3] == name and len(argv) > 3 + skip:
             return _short(argv[3 + skip :])
-    text = shlex.join(argv[3:]) if argv[:2] == ("sh", "-c") else shlex.join(argv)
-    return re.sub(r"'?\{(device|journal|member\d+|layer\d+)\}'?", lambda found: found[1].upper(), text)
+    words = argv[3:] if argv[:2] == ("sh", "-c") else argv
+    named = r"\{(device|journal|realtime|member\d+|layer\d+)\}"
+    return shlex.join(re.sub(named, lambda found: found[1].upper(), word) for word in words)
 
 
 def fresh_cost(more_s: float, expected_s: float) -> str:
