@@ -313,7 +313,7 @@ def test_a_run_by_hand_is_neither_resumed_nor_extended(tmp_path: Path) -> None:
         ("ext4", {"option": ["noatime"]}, "unknown key", "'options'"),
         ("ext4", {"image": "128"}, "a number with its unit", ""),
         ("tmpfs", {}, "tmpfs needs a size", ""),
-        ("zfs", {}, "does not support zfs", "type: dir"),
+        ("ntfs", {}, "does not support ntfs", "type: dir"),
         ("ext4", {"image": "1000TiB"}, "too large", ""),
     ],
 )
