@@ -266,7 +266,7 @@ def test_a_pool_that_is_killed_anywhere_is_undone_and_pools_of_others_stay(
     for _ in range(INSTANTS):
         after = picked.uniform(0.02, 0.95) * took / 1000
         prepare_run(zfs_box)
-        sh(zfs_box, f"setsid sh /var/tmp/pools-script >/dev/null 2>&1 & sleep {after:.3f}; kill -9 -- -$!; wait; true")
+        sh(zfs_box, f"setsid sh /var/tmp/pools-script >/dev/null 2>&1 & sleep {after:.3f}; kill -s KILL -- -$!; wait; true")
         removed = clean(zfs_box)
         assert [found for found in removed if not found.removed] == [], f"after {after} s"
         left = zfs_box.run(("sh", "-c", LEFT), root=True).text
