@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ from mountlab.core.shell import script_argv
 
 BELOW = "6d6f756e-746c-6162-1111-111111111111 md images /dev/loop98 /dev/loop99"
 ABOVE = "6d6f756e-746c-6162-2222-222222222222 luks images /dev/md99"
-ORDINARY = ("cat", "cut", "dd", "grep", "ls", "mv", "readlink", "rm", "sed", "sh", "tail", "tr")
+ORDINARY = ("awk", "cat", "cut", "dd", "grep", "ls", "mv", "readlink", "rm", "sed", "sh", "stat", "tail", "tr")
 
 
 @pytest.fixture
@@ -84,3 +85,26 @@ def test_no_list_of_volumes_or_lock_manager_of_the_box_s_own_keeps_a_group_from_
     seen = (run_dir / "seen").read_text()
     assert 'volume_list = [ "mountlab-1111111111111111" ]' in seen
     assert "use_lvmlockd = 0" in seen
+
+
+@pytest.mark.parametrize(
+    ("written_at", "signature", "marked"), [(None, "", True), (0, "", False), (None, "xfs", False)]
+)
+def test_a_device_without_a_signature_is_marked_again_but_after_a_restart_it_may_be_another_disk(
+    written_at: int | None, signature: str, marked: bool, run_dir: Path
+) -> None:
+    """Defect: a device that carries no UUID, or was not there, passed for one of the layer."""
+    device = next((path for path in Path("/dev").iterdir() if path.is_block_device()), None)
+    if device is None:
+        pytest.skip("needs the node of a block device, which is not opened")
+    tool(run_dir, "wipefs", f'echo "$*" >>seen; [ "$1" != -n ] || printf %s "{signature}"')
+    for name in ("mke2fs", "blkid", "blockdev"):
+        tool(run_dir, name, "exit 0")
+    record = run_dir / "layers"
+    record.write_text(f"{ABOVE.split()[0]} luks marked {device} /dev/no-such-disk\n")
+    if written_at is not None:
+        os.utime(record, (written_at, written_at))
+    done = layer(run_dir, "back", ABOVE.split()[0])
+    assert done.returncode == 0, done.stderr
+    wiped = [line for line in (run_dir / "seen").read_text().splitlines() if line.startswith("-a")]
+    assert wiped == ([f"-a -q -- {device}"] if marked else [])

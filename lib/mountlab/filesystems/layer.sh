@@ -76,10 +76,19 @@ lvm_with() { # COMMAND... on the devices of the layer alone
 # The beginning of a member's super block that mke2fs has left: md begins behind it.
 drop_ext2() { dd if=/dev/zero of="$1" bs=512 seek=2 count=2 conv=notrunc 2>/dev/null; }
 
+# A device without any signature is ours where a tool that was killed had begun to write. After a restart another disk may
+# have its name.
+is_bare() { # DEVICE
+    [ -b "$1" ] && [ -z "$(wipefs -n -p -- "$1" 2>/dev/null | grep -v '^#')" ] || return
+    booted=$(awk '$1 == "btime" { print $2 }' /proc/stat)
+    [ "$(stat -c %Y "$record")" -ge "$booted" ]
+}
+
 # As a guard would leave it: its records list the UUID of the layer.
 mark_again() { # DEVICE
     [ "$kind" != zfs ] || { mark_member "$1"; return; }
-    case " $hex $volumes " in *" $(carried "$1") "*) ;; *) return 0 ;; esac
+    its=$(carried "$1")
+    case " $hex $volumes " in *" ${its:-none} "*) ;; *) [ -z "$its" ] && is_bare "$1" || return 0 ;; esac
     wipefs -a -q -- "$1" && mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$uuid" "$1" 1024 </dev/null >&2
 }
 

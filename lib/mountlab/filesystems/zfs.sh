@@ -89,7 +89,7 @@ undo_zfs() {
 mark_member() { # DEVICE
     case $(blkid -p -n zfs_member -o value -s LABEL -- "$1" 2>/dev/null) in
     "$name") ;;
-    '') [ -z "$(wipefs -n -p -- "$1" 2>/dev/null | grep -v '^#')" ] || return 0 ;;
+    '') is_bare "$1" || return 0 ;;
     *) return 0 ;;
     esac
     size=$(blockdev --getsize64 "$1") || return

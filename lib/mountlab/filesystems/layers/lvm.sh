@@ -82,11 +82,12 @@ remove_volumes() {
     [ -z "$left" ]
 }
 
-remove_above() { # directory of a device below /sys
+# In a shell of its own for each level, which has its own variables.
+remove_above() ( # directory of a device below /sys
     for above in "$1/holders"/dm-*; do
         [ -e "$above" ] || continue
         { read -r its <"$above/dm/uuid"; } 2>/dev/null || continue
-        case $its in LVM-*) ;; *) return 1 ;; esac
-        remove_above "/sys/block/${above##*/}" && dmsetup remove "$(cat "$above/dm/name")" >&2 || return
+        case $its in LVM-*) ;; *) exit 1 ;; esac
+        remove_above "/sys/block/${above##*/}" && dmsetup remove "$(cat "$above/dm/name")" >&2 || exit
     done
-}
+)
