@@ -78,7 +78,7 @@ def test_an_honest_program_is_described_by_its_amounts() -> None:
          "little to say what answered."),
         ([{"arc": ArcReads(30, 10)}, {"arc": ArcReads(0, 0)}], "The ARC of ZFS answered 75% of what all programs"),
         ([{"seconds": 1.0}, {"seconds": 3.0}], "took 1.00 s to 3.00 s (2 runs)"),
-        ([{"nfs": {"/mnt": NfsBytes(100 * MIB, 0, 0, 25 * MIB)}}],
+        ([{"nfs": {"/mnt": NfsBytes(100 * MIB, 0, 0, 25 * MIB, 0)}}],
          "On /mnt (NFS) the server delivered 25% of 100 MiB; the client's memory the rest."),
     ],
 )  # fmt: skip

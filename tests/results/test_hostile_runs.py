@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -162,6 +163,11 @@ def test_the_box_of_a_run_is_held_against_the_rules_of_a_box_file(change: dict[s
 def test_the_box_of_a_watched_program_is_read_although_no_box_file_may_say_as_whom_it_ran() -> None:
     """Defect: a run of `mountlab watch` could not be published."""
     assert kept_box({"name": "local", "embedded": "loopback", "become": "login"}, "run.json").embedded == "loopback"
+
+
+def test_a_virtual_box_with_zfs_and_a_kernel_is_read_as_it_was_written() -> None:
+    box = Box(name="v", host="", embedded="vm", kernel="6.1", extras=("zfs",))
+    assert kept_box(json.loads(json.dumps(dataclasses.asdict(box))), "run.json") == box
 
 
 def test_a_run_of_a_schema_that_is_no_number_is_refused(run: Path) -> None:

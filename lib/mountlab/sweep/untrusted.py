@@ -112,7 +112,7 @@ def kept_box(box: Mapping[str, Any], where: str) -> Box:
 
     Of a watched program it says `become: login`, which is set for each such run, and which no box file may say.
     """
-    converted = ("name", "scratch", "grace_s")
+    converted = ("name", "scratch", "grace_s", "extras")
     entries = {key: value for key, value in box.items() if value is not None and key not in converted}
     if entries.get("become") == "login":
         del entries["become"]
@@ -121,6 +121,8 @@ def kept_box(box: Mapping[str, Any], where: str) -> Box:
             entries["grace"] = f"{float(box['grace_s']):g}s"
         scratch = {str(device["name"]): device["device"] for device in box.get("scratch") or ()}
         raw = {**entries, **({"scratch": scratch} if scratch else {})}
+        if box.get("extras"):
+            raw["with"] = list(box["extras"])
         return parse_box({key: value for key, value in raw.items() if value != ""}, name=str(box["name"]), where=where)
     except (MountlabError, LookupError, TypeError, ValueError) as error:
         got = f"{error.what}: {error.where} {error.got}" if isinstance(error, MountlabError) else repr(error)
