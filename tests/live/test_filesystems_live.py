@@ -53,7 +53,7 @@ HERE: dict[str, dict[str, Any]] = {
     "dir": {"type": "dir"},
 }  # fmt: skip
 ELSEWHERE = {"pmfs": {"type": "pmfs", "device": "nvm", "size": "64MiB"}, "pmbd": {"type": "ext4", "pmbd": "pmbd16;"}}
-IN_THE_VM = {"nfs"}
+IN_THE_VM = {"nfs", "f2fs", "zfs"}
 """What only test_filesystems_vm.py has a kernel for."""
 FIO = {"tool": "fio", "rw": "randread", "bs": "64KiB", "size": "2MiB", "ioengine": "mmap", **CLOCK}
 BOTH = {"fio": {**FIO, "ioengine": ["psync", "mmap"]}}

@@ -83,7 +83,8 @@ def test_every_family_is_tried_in_the_virtual_box() -> None:
     assert {entry["type"] for entry in ALL.values()} == set(FAMILIES) - {
         "in_place",
         "f2fs",
-    }  # test_watch_vm.py, test_full_kernel_vm.py
+        "zfs",
+    }  # test_watch_vm.py, test_full_kernel_vm.py, test_zfs_vm.py
 
 
 @pytest.mark.long
