@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conftest import share_vm
+from conftest import prepared_vm, share_vm
 from mountlab.box.connection import BoxConnection
+from mountlab.box.embedded import open_box
 from mountlab.box.leftovers import remove_leftovers
-from mountlab.core.model import Box, Place
+from mountlab.core.model import Place
 from mountlab.core.trial_files import TrialFiles
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.evidence import device_levels, device_traffic
@@ -94,31 +95,10 @@ REQUESTS = [parse(refine(line)) for line in TABLE.strip().splitlines()]
 
 
 @pytest.fixture(scope="module")
-def full_box() -> Box:
+def full() -> Iterator[BoxConnection]:
     """A virtual box with the whole kernel of Debian, built unless it is there."""
-    from installed_programs import NO_PACKAGES
-    from mountlab.box.embedded import guest as building
-    from mountlab.box.embedded import here, prepare_here
-    from mountlab.core.errors import BoxError, CommandError
-    from mountlab_dev import needs
-
-    for absent in here.missing(building.BUILDERS):
-        pytest.skip(needs.reason(absent.name))
     box = parse_box({"embedded": "vm", "kernel": KERNEL, "disks": 2}, name="vm", where="vm.yml")
-    try:
-        prepare_here(box, yes=False, ask=lambda _: False, say=lambda _: None)
-    except (BoxError, CommandError) as error:
-        if NO_PACKAGES.search(f"{error.what} {error.evidence}"):
-            pytest.skip("needs Debian's packages, from the network, to build the virtual box")
-        raise
-    return box
-
-
-@pytest.fixture(scope="module")
-def full(full_box: Box) -> Iterator[BoxConnection]:
-    from mountlab.box.embedded import open_box
-
-    with open_box(full_box) as connection:
+    with open_box(prepared_vm(box)) as connection:
         yield connection
 
 

@@ -17,14 +17,14 @@ from conftest import prepared_vm, share_vm
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.box.leftovers import remove_leftovers
-from mountlab.core.model import Filesystem, Place, ScratchDevice, Step
+from mountlab.core.model import Filesystem, Place, Step
 from mountlab.core.shell import script_argv
-from mountlab.core.virtual import VM_DISKS
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import read_permission, uuid_for
 from mountlab.filesystems.zfs import pool_name, pool_uuid
-from mountlab.results import paths, store
+from mountlab.results import store
 from mountlab.runner import workflow
+from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from rows import every_row
 from sweeps import as_is
@@ -95,9 +95,8 @@ def sh(box: BoxConnection, script: str) -> str:
 @pytest.fixture(scope="module")
 def zfs_box() -> Iterator[BoxConnection]:
     """A virtual box with ZFS, which takes ten minutes to build where this machine has none yet."""
-    box = paths.load_box("vm")
-    disks = tuple(ScratchDevice(name=name, device=device) for name, device in VM_DISKS.items() if device in DISKS)
-    with open_box(prepared_vm(replace(box, extras=("zfs",), scratch=(*box.scratch, *disks)))) as connection:
+    box = parse_box({"embedded": "vm", "with": ["zfs"], "disks": len(DISKS)}, name="vm", where="vm.yml")
+    with open_box(prepared_vm(box)) as connection:
         yield connection
 
 
