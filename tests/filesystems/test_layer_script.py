@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -88,10 +87,10 @@ def test_no_list_of_volumes_or_lock_manager_of_the_box_s_own_keeps_a_group_from_
 
 
 @pytest.mark.parametrize(
-    ("written_at", "signature", "marked"), [(None, "", True), (0, "", False), (None, "xfs", False)]
+    ("same_boot", "signature", "marked"), [(True, "", True), (False, "", False), (True, "xfs", False)]
 )
 def test_a_device_without_a_signature_is_marked_again_but_after_a_restart_it_may_be_another_disk(
-    written_at: int | None, signature: str, marked: bool, run_dir: Path
+    same_boot: bool, signature: str, marked: bool, run_dir: Path
 ) -> None:
     """Defect: a device that carries no UUID, or was not there, passed for one of the layer."""
     device = next((path for path in Path("/dev").iterdir() if path.is_block_device()), None)
@@ -100,10 +99,9 @@ def test_a_device_without_a_signature_is_marked_again_but_after_a_restart_it_may
     tool(run_dir, "wipefs", f'echo "$*" >>seen; [ "$1" != -n ] || printf %s "{signature}"')
     for name in ("mke2fs", "blkid", "blockdev"):
         tool(run_dir, name, "exit 0")
-    record = run_dir / "layers"
-    record.write_text(f"{ABOVE.split()[0]} luks marked {device} /dev/no-such-disk\n")
-    if written_at is not None:
-        os.utime(record, (written_at, written_at))
+    (run_dir / "layers").write_text(f"{ABOVE.split()[0]} luks marked {device} /dev/no-such-disk\n")
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip() if same_boot else "another"
+    (run_dir / "layers.process").write_text(f"{ABOVE.split()[0]} {boot} made\n")
     done = layer(run_dir, "back", ABOVE.split()[0])
     assert done.returncode == 0, done.stderr
     wiped = [line for line in (run_dir / "seen").read_text().splitlines() if line.startswith("-a")]

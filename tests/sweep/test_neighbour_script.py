@@ -235,7 +235,8 @@ class Client:
             argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=self.machine.environment
         ) as run:
             yield run
-        assert processes_of(self.machine) == []
+        # The shell that watched it has ended, and may have left the quarter of a second that it slept.
+        wait_until("nothing of it runs", lambda: not processes_of(self.machine))
         assert left(self.machine) == []
         assert not list(Path(CGROUPS).glob(f"*/mountlab-{RUN}.t0001.*"))
 

@@ -46,17 +46,17 @@ try_again() { # COMMAND...
 # are killed. Which process it was is written down.
 note_process() { # COMMAND...
     # shellcheck disable=SC2016
-    sh -c 'read -r boot </proc/sys/kernel/random/boot_id
-        echo "$0 $boot temporary-cryptsetup-$$" >>"$1" && shift && exec "$@"' "$uuid" "$record.process" "$@"
+    sh -c 'echo "$0 temporary-cryptsetup-$$" >>"$1" && shift && exec "$@"' "$uuid $(boot_id)" "$record.process" "$@"
 }
+
+boot_id() { read -r boot </proc/sys/kernel/random/boot_id && echo "$boot"; }
 
 remove_temporary() {
     [ -s "$record.process" ] || return 0
-    read -r boot </proc/sys/kernel/random/boot_id
     for mapping in /sys/block/dm-*; do
         { read -r called <"$mapping/dm/name"; } 2>/dev/null || continue
         for device in $devices; do
-            [ ! -e "$mapping/slaves/${device##*/}" ] || ! grep -qxF "$uuid $boot $called" "$record.process" \
+            [ ! -e "$mapping/slaves/${device##*/}" ] || ! grep -qxF "$uuid $(boot_id) $called" "$record.process" \
                 || dmsetup remove "$called" >&2 || return
         done
     done
@@ -80,8 +80,7 @@ drop_ext2() { dd if=/dev/zero of="$1" bs=512 seek=2 count=2 conv=notrunc 2>/dev/
 # have its name.
 is_bare() { # DEVICE
     [ -b "$1" ] && [ -z "$(wipefs -n -p -- "$1" 2>/dev/null | grep -v '^#')" ] || return
-    booted=$(awk '$1 == "btime" { print $2 }' /proc/stat)
-    [ "$(stat -c %Y "$record")" -ge "$booted" ]
+    grep -qxF "$uuid $(boot_id) made" "$record.process" 2>/dev/null
 }
 
 # As a guard would leave it: its records list the UUID of the layer.
@@ -116,6 +115,7 @@ make() { # RUN_DIR KIND UUID MARKED WORD... -- DEVICE...
         [ -z "$holders" ] || refuse "$device is held by $holders"
     done
     write_down "$uuid $kind $marked$devices${volumes:+ $volumes}"
+    echo "$uuid $(boot_id) made" >>"$record.process"
     made=
     trap '[ -n "$made" ] || undo' EXIT
     trap 'exit 1' HUP INT TERM
