@@ -141,9 +141,6 @@ class Zfs(Family):
         why = "bound the cache of zfs for the time of the mount"
         return (borrow_step(place, "arc", str(fs.arc_bytes), back=("arc", "zfs"), why=why),)
 
-    def evidence_devices(self, fs: Filesystem) -> tuple[str, ...]:
-        return ()
-
     def refuses_state(self, fs: Filesystem, state: State) -> str | None:
         return "a state is kept as an image of its device, and a pool has a name and labels of its own: not with zfs"
 

@@ -74,14 +74,15 @@ show_zfs() {
 }
 
 undo_zfs() {
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        [ -n "$(find_zfs)" ] || break
-        added=$(strangers)
-        [ -z "$added" ] || refuse "the pool $name has a device that this run did not give it: $added"
-        zpool destroy "$name" >&2 && break
-        sleep 0.3 2>/dev/null || sleep 1
-    done
+    try_again destroy_pool
     [ -z "$(find_zfs)" ] && drop_nodes_of_pool
+}
+
+destroy_pool() {
+    [ -n "$(find_zfs)" ] || return 0
+    added=$(strangers)
+    [ -z "$added" ] || refuse "the pool $name has a device that this run did not give it: $added"
+    zpool destroy "$name" >&2
 }
 
 # As a guard would leave it. Ours are a device with the label of our pool, and one without any signature: zpool had begun
