@@ -25,6 +25,7 @@ from mountlab.core.metrics import METRICS
 from mountlab.core.model import COLUMNS, Status
 from mountlab.core.places import SHIPPED
 from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.layers import STACK_LAYERS
 from mountlab.filesystems.without_effect import RULES, UNDONE
 from mountlab.logs import FORMATS, read_log
 from mountlab.programs import TOOLS
@@ -104,6 +105,21 @@ def test_every_type_of_file_system_has_its_keys_and_steps(made: dict[str, str]) 
         assert ("\n1. " in section) != family.in_place, "the steps that make it, where there are any"
     assert "`mount -t tmpfs -o size=1073741824 mountlab MOUNTPOINT`" in made["filesystems.md"]
     assert re.search(r"`mke2fs -t ext4 .*lazy_itable_init=0\S* DEVICE`", made["filesystems.md"])
+
+
+@every_row("kind", list(STACK_LAYERS))
+def test_every_layer_has_its_options_and_how_it_is_made(made: dict[str, str], kind: str) -> None:
+    (text,) = re.findall(rf"^### {kind}\n(.*?)(?=^### |\Z)", made["filesystems.md"], re.MULTILINE | re.DOTALL)
+    for name, option in STACK_LAYERS[kind].options.items():
+        assert f"| `{name}` |" in text
+        assert option.help in text
+    assert f"`layer.sh make RUN_DIR {kind} UUID " in text
+
+
+def test_no_step_shows_the_text_of_its_script(made: dict[str, str]) -> None:
+    """A comment of a script would be read as a title of the page."""
+    titles = [line for line in made["filesystems.md"].splitlines() if line.startswith("# ")]
+    assert titles == ["# File systems"]
 
 
 def test_every_metric_and_column_has_its_meaning(made: dict[str, str]) -> None:

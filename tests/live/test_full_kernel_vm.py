@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import prepared_vm, share_vm
+from mountlab.analysis.compare.runs import compare_runs
 from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.box.leftovers import remove_leftovers
@@ -20,6 +22,7 @@ from mountlab.filesystems.evidence import device_levels, device_traffic
 from mountlab.filesystems.guard import uuid_for
 from mountlab.results import store
 from mountlab.runner import workflow
+from mountlab.sentences.comparison import comparison_text
 from mountlab.sweep.box_file import parse_box
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from option_bench import Bench, Request, compare, guest, parse, refine, set_up
@@ -30,7 +33,7 @@ pytestmark = [
     pytest.mark.box, pytest.mark.slow, pytest.mark.long, pytest.mark.requires_program("qemu-system-x86_64"),
 ]  # fmt: skip
 
-KERNEL = "6.1"
+KERNEL, NEXT_KERNEL = "6.1", "6.12"
 RUN_DIR = "/var/tmp/f2fs/20260101T000000-f2fs"
 DD = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 32, "cache": "as_is"}
 
@@ -236,6 +239,35 @@ def test_what_a_kill_leaves_of_it_is_undone(full: BoxConnection) -> None:
     removed = remove_leftovers(full, below=(root, "/dev/shm/f2fs"))  # of the guest
     assert all(each.removed for each in removed), removed
     assert sh(full, f"{WHAT_IS_LEFT}; ls {root} 2>/dev/null; true") == ""
+
+
+# --- one sweep on two kernels -----------------------------------------------------------------------------------------
+
+
+def test_one_sweep_on_two_kernels_is_compared_as_such_and_no_cause_is_named(
+    full: BoxConnection, tmp_path: Path
+) -> None:
+    """The kernels differ in much beside their version, and the guests in what lies on their disks."""
+    other = parse_box({"embedded": "vm", "kernel": NEXT_KERNEL}, name="vm", where="vm.yml")
+    sides = [compared_side(full, tmp_path)]
+    with open_box(prepared_vm(other)) as connection:
+        sides.append(compared_side(connection, tmp_path))
+    found = compare_runs(sides)
+    (kernels,) = [each.values for each in found.differences if (each.area, each.what) == ("system", "kernel")]
+    assert [".".join(str(kernel).split(".")[:2]) for kernel in kernels] == [KERNEL, NEXT_KERNEL]
+    text = comparison_text(found)
+    assert f"system: kernel: {kernels[0]} in A, {kernels[1]} in B" in text
+    assert "A ratio is about all of them together." in text
+    for word in ("because", "due to", "caused by", "thanks to"):
+        assert word not in text
+
+
+def compared_side(box: BoxConnection, results: Path) -> store.Run:
+    systems = {"ext4": {"type": "ext4", "image": "64MiB"}}
+    resolved = as_is(filesystems=systems, workloads={"w": DD}, design={"repeats": 2})
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(box, patch)
+        return store.load_run(workflow.run(resolved, box="vm", results=results))
 
 
 def _filled(word: str, values: dict[str, str]) -> str:

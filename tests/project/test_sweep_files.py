@@ -38,7 +38,18 @@ def facts(sweep: Any) -> BoxFacts:
         mount_root_free_bytes=LARGE,
         memory_available_bytes=LARGE,
         programs={**FACTS.programs.installed, "git": {}, "sh": {}, **LAYERS},
-        kernel_features=["zram", "pmbd", "raid1", "raid10", "raid456", "dm-mod", "dm-raid", "dm-crypt"],
+        kernel_features=[
+            "zram",
+            "pmbd",
+            "raid1",
+            "raid10",
+            "raid456",
+            "dm-mod",
+            "dm-raid",
+            "dm-crypt",
+            "dm-thin-pool",
+            "dm-snapshot",
+        ],
         room=dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
     )
     return replace(own, clients=dict.fromkeys(sweep.clients, own))
@@ -110,6 +121,7 @@ def test_every_family_is_used_by_a_sweep() -> None:
 RECIPES = (
     "database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year", "nearly-full",
     "backup-at-night", "latency-under-load", "databases", "source-tree", "redundancy", "encryption",
+    "volumes", "copy-on-write",
 )  # fmt: skip
 PAGE = (SHIPPED / "docs" / "recipes.md").read_text()
 

@@ -10,10 +10,13 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.metrics import METRICS, higher_is_better
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.options import Option
+from mountlab.core.stack_layer import StackLayer
 from mountlab.core.units import GIB, format_bytes, format_seconds
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE, NOT_MOUNTED, Family
 from mountlab.filesystems.device import DeviceFamily
+from mountlab.filesystems.layers import STACK_LAYERS
+from mountlab.filesystems.layers.base import Blank, LayerKind
 from mountlab.filesystems.without_effect import ANY, RULES, UNDONE, Rule, Undone
 from mountlab.programs import TOOLS
 from mountlab.tools.base import Tool
@@ -148,7 +151,50 @@ def filesystems_page() -> str:
         "A later option of the same list turns an earlier one off:",
         table(("File system", "Option", "Turned off by", "Reason"), map(_undone, UNDONE)),
         *(_family(family) for family in FAMILIES.own.values()),
+        _LAYERS,
+        *(_layer(layer) for layer in STACK_LAYERS.values()),
     )
+
+
+_LAYERS = """
+## Layers
+
+What a `stack` is made of, from the devices upwards ([how-to](../how-to/layers.md)). Each is undone, and made again,
+with its file system. Each option is read back from the kernel.
+""".strip()
+
+_USUAL = {"md": "raid1", "lvm": "thin"}
+"""Kind of layer to the value of its required option with which most people have it."""
+
+
+def _layer(kind: LayerKind) -> str:
+    """Return the options of a layer, what it needs, and how it is made with its usual options."""
+    rows = [
+        (code(name), _kind(option), ", ".join(kind.goes_with.get(name, ())), one_line(option.help))
+        for name, option in kind.options.items()
+    ]
+    given = {kind.required: _USUAL[kind.kind]} if kind.required else {}
+    usual = StackLayer(kind=kind.kind, options=given, labels=given)
+    devices = ("DEVICE",) if _lies_on(kind, usual, 1) else ("DEVICE1", "DEVICE2")
+    words = kind.words(usual, devices, "UUID", Blank(zeros=False))
+    command = " ".join(("layer.sh", "make", "RUN_DIR", kind.kind, "UUID", *words))
+    return "\n\n".join(
+        (
+            f"### {kind.kind}",
+            prose(type(kind).__doc__),
+            table(("Option", "Type", f"Of `{kind.required}`" if kind.required else "Of", "Meaning"), rows),
+            _programs(kind.programs),
+            f"`{usual.text}` is made so: `{command}`, with {codes(kind.modules(usual))} of the kernel.",
+        )
+    )
+
+
+def _lies_on(kind: LayerKind, layer: StackLayer, devices: int) -> bool:
+    try:
+        kind.check(layer, devices, where="")
+    except ParameterError:
+        return False
+    return True
 
 
 _REQUESTED = """
@@ -280,6 +326,8 @@ def _step(step: Step) -> str:
     argv = [word.replace("{device}", "DEVICE") for word in step.argv]
     if argv[:2] == ["sh", "-c"]:  # a script of ours: its text is long, and what it runs comes after it
         argv = argv[4:] if argv[3] == "timed.sh" else []
+    if argv[:2] == ["sh", "-c"]:  # another one, which is timed: by its name, as in the plan
+        argv = argv[3:]
     shown = f": `{' '.join(argv)}`" if argv else ""
     return f"{step.why}{shown}"
 
