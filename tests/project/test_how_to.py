@@ -39,8 +39,8 @@ for test in vars(importlib.import_module(sys.argv[1])).values():
         print(name)
 """
 """Prints the rows of the tables in a module of tests."""
-CACHED = shutil.ignore_patterns("__pycache__")
-"""Other workers write there at this moment."""
+CACHED = shutil.ignore_patterns("__pycache__", "_build")
+"""Other workers write there at this moment; `make docs` writes its pages there."""
 
 
 @pytest.fixture(scope="module")
