@@ -106,7 +106,7 @@ def test_the_studies_are_all_there() -> None:
     made = load_batch(paths.PARAMS / "batches" / "studies.yml")
     recipes = {"database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year",
                "nearly-full", "backup-at-night", "latency-under-load", "databases", "source-tree", "redundancy",
-               "encryption", "copy-on-write", "volumes"}  # fmt: skip
+               "encryption", "copy-on-write", "volumes", "layouts"}  # fmt: skip
     files = {sweep.stem for sweep in (paths.PARAMS / "sweeps").glob("*.yml")}
     studies = files - recipes - {"tour", "families", "flash", "nfs-clients", "why-sync", "how-much"}
     assert {item.sweep for item in made.items} == studies

@@ -28,6 +28,10 @@ LAYERS: dict[str, Any] = {"mdadm": {}, "lvm": {}, "cryptsetup": {}, "dmsetup": {
 DEVICES = {name: f"/dev/disk/by-id/{name}" for name in NAMES} | {"nvm": "memory:0x100000000"}
 BOX = Box(name="b", host="b", scratch=tuple(ScratchDevice(name=k, device=v) for k, v in DEVICES.items()))
 LARGE = 2**46
+KERNEL_FEATURES = (
+    "zram", "pmbd", "raid1", "raid10", "raid456", "dm-mod", "dm-raid", "dm-crypt", "dm-integrity", "dm-thin-pool",
+    "dm-snapshot",
+)  # fmt: skip
 
 
 def facts(sweep: Any) -> BoxFacts:
@@ -38,18 +42,7 @@ def facts(sweep: Any) -> BoxFacts:
         mount_root_free_bytes=LARGE,
         memory_available_bytes=LARGE,
         programs={**FACTS.programs.installed, "git": {}, "sh": {}, **LAYERS},
-        kernel_features=[
-            "zram",
-            "pmbd",
-            "raid1",
-            "raid10",
-            "raid456",
-            "dm-mod",
-            "dm-raid",
-            "dm-crypt",
-            "dm-thin-pool",
-            "dm-snapshot",
-        ],
+        kernel_features=[*KERNEL_FEATURES],
         room=dict.fromkeys((fs.name for fs in sweep.filesystems), LARGE),
     )
     return replace(own, clients=dict.fromkeys(sweep.clients, own))
@@ -114,6 +107,22 @@ def test_every_family_is_used_by_a_sweep() -> None:
     without_root = load_sweep(paths.PARAMS / "sweeps" / "ramdisk.yml", {"preset": "no-root"}).sweep
     in_place = {"in_place"}  # `mountlab watch` writes a sweep with it for each command
     assert used | {fs.type for fs in without_root.filesystems} | in_place == set(FAMILIES)
+
+
+def test_layouts_compare_all_of_their_file_systems_at_each_size() -> None:
+    """Each size is the same question: the layouts of a preset are those of the sweep, on other devices."""
+    path = paths.PARAMS / "sweeps" / "layouts.yml"
+    full, device, all_small = (
+        load_sweep(path, {"preset": preset} if preset else {}).sweep for preset in ("", "device", "all-small")
+    )
+    names = [fs.name for fs in full.filesystems]
+    assert [fs.name for fs in device.filesystems] == [fs.name for fs in all_small.filesystems] == names
+    assert {len(fs.devices) for fs in device.filesystems} == {1, 4}
+    rows = load_published(full.published)
+    assert {row.candidate for row in rows} == {*names} - {full.baseline}
+    assert {(row.workload, row.metric) for row in rows} <= {
+        (workload.name, metric) for workload in full.workloads for metric in full.metrics
+    }
 
 
 # --- recipes ----------------------------------------------------------------------------------------------------------
