@@ -306,6 +306,22 @@ def test_an_array_of_lvm_is_not_seen() -> None:
     assert reason == "/proc/mdstat does not show what raid1 of LVM does"
 
 
+def on_zfs() -> Evidence:
+    return quiet(make(filesystems={"ext4": {"type": "zfs", "image": "512MiB"}}))
+
+
+def test_a_pool_that_was_not_online_during_a_trial() -> None:
+    caveat = the_only("array-not-clean", during("t0002", evidence=on_zfs(), pools={"mountlab-1": "DEGRADED"}))
+    assert (caveat.severity, caveat.subject) == ("warning", "ext4/r")
+    assert "in 1 of its 10 trials (t0002) the pool mountlab-1 was DEGRADED" in caveat.message
+
+
+def test_a_pool_that_was_online_and_one_that_nothing_was_seen_of() -> None:
+    assert found("array-not-clean", during(evidence=on_zfs(), pools={})) == []
+    reason = find_caveats(on_zfs()).not_checked["array-not-clean"]
+    assert reason == "the kernel of the box does not show the state of the pool (/proc/spl/kstat/zfs)"
+
+
 def test_md_discards_a_journal_of_its_own() -> None:
     stack = [{"layer": "md", "level": "raid5", "journal": True}]
     asked = quiet(make(filesystems={"ext4": {**EXT4, "members": 4, "stack": stack}}))

@@ -1,8 +1,9 @@
-"""What /proc/mdstat tells of arrays: recordings of Linux 6.1, and the lines of its documentation."""
+"""What /proc/mdstat tells of arrays, and the kernel of pools of ZFS: recordings of Linux 6.1 with OpenZFS 2.1.11, and the
+lines of the documentation."""
 
 from __future__ import annotations
 
-from mountlab.filesystems.arrays import unclean_arrays
+from mountlab.filesystems.arrays import POOL_STATE, unclean_arrays, unclean_pools
 from rows import every_row
 
 SYNCHRONISES = """Personalities : [raid1] [raid0] [linear] [raid6] [raid5] [raid4]
@@ -45,3 +46,23 @@ def test_an_array_that_is_busy_or_lacks_a_device(text: str, expected: dict[str, 
 
 def test_a_kernel_without_md_tells_nothing() -> None:
     assert unclean_arrays({}, {"/proc/diskstats": ""}) is None
+
+
+def around(*states: str) -> list[dict[str, str]]:
+    """Snapshots in which the pool `tank` has these states; none in one with ''."""
+    return [{POOL_STATE.format("tank"): f"{state}\n"} if state else {"/proc/diskstats": ""} for state in states]
+
+
+@every_row(
+    ("states", "expected"),
+    [
+        (("ONLINE", "ONLINE"), {}),
+        (("ONLINE", "DEGRADED"), {"tank": "DEGRADED"}),
+        (("SUSPENDED", "ONLINE"), {"tank": "SUSPENDED"}),
+        (("DEGRADED", "FAULTED"), {"tank": "FAULTED"}),
+        (("", ""), None),
+    ],
+)
+def test_a_pool_that_was_not_online(states: tuple[str, str], expected: dict[str, str] | None) -> None:
+    before, after = around(*states)
+    assert unclean_pools(before, after) == expected

@@ -9,7 +9,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.vdevs import shown_layout
-from mountlab.filesystems.zfs import POOL_FILE, pool_trouble
+from mountlab.filesystems.zfs import POOL_FILE, pool_name, pool_trouble
 from mountlab.runner.conformance.filesystems import PLACE, shortened
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from rows import every_row
@@ -45,6 +45,10 @@ def zfs(**keys: Any) -> Filesystem:
 def made_with(fs: Filesystem) -> str:
     (line,) = (text for step in FAMILIES["zfs"].steps(fs, PLACE) if "make" in (text := shortened(step.argv)).split())
     return line.partition(" images ")[2]
+
+
+def test_the_state_of_its_own_pool_is_read_around_each_trial() -> None:
+    assert FAMILIES["zfs"].state_files(PLACE) == (f"/proc/spl/kstat/zfs/{pool_name(PLACE)}/state",)
 
 
 def test_pool_dataset_and_layout_are_three_parts_of_one_command() -> None:

@@ -95,8 +95,13 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"via": "send", "size": "16MiB", "change": "5%"},
         {"via": "send", "size": "16MiB", "change": "5%", "to": "null", "cache": "warm"},
         {"via": "rsync", "size": "16MiB", "change": "5%", "cache": "cold"},
+        {"via": "send", "size": "8MiB", "change": "5%"},
+        {"via": "send", "size": "8MiB", "change": "5%", "to": "null"},
     ],
-    "snapshot": [{"size": "16MiB", "snapshots": 3, "change": "5%"}],
+    "snapshot": [
+        {"size": "16MiB", "snapshots": 3, "change": "5%"},
+        {"size": "8MiB", "snapshots": 3, "change": "5%"},
+    ],
     "sqlite": [
         {"rows": 500, "transaction": 5, "journal_mode": "wal"},
         {"rows": 200, "operations": "vacuum", "synchronous": False, "journal_mode": False, "cache": "as_is"},
@@ -152,8 +157,9 @@ RECORDED: dict[str, list[dict[str, str]]] = {
     "send": [
         {"stdout": "send/btrfs.stdout"}, {"stdout": "send/btrfs-null.stdout"},
         {"stdout": "send/rsync.stdout", "rsync.first": "send/rsync.first", "rsync.second": "send/rsync.second"},
+        {"stdout": "send/zfs.stdout"}, {"stdout": "send/zfs-null.stdout"},
     ],
-    "snapshot": [{"stdout": "snapshot/btrfs.stdout"}],
+    "snapshot": [{"stdout": "snapshot/btrfs.stdout"}, {"stdout": "snapshot/zfs.stdout"}],
     "sqlite": [
         {"stdout": "sqlite/ext4-wal.stdout", "pragmas": "sqlite/ext4-wal.pragmas"},
         {"stdout": "sqlite/btrfs-vacuum.stdout", "pragmas": "sqlite/btrfs-vacuum.pragmas"},

@@ -205,14 +205,16 @@ IMAGE = {"image": "512MiB"}
         ("snapshot", {"type": "ext4", **IMAGE}, "ext4 has no snapshots that this tool can take; measure btrfs"),
         ("snapshot", {"type": "tmpfs", "size": "1GiB"}, "tmpfs has no snapshots that this tool can take"),
         ("snapshot", {"type": "btrfs", **IMAGE}, ""),
+        ("snapshot", {"type": "zfs", **IMAGE}, ""),
         ("snapshot", {"type": "dir"}, ""),
         ("reflink", {"type": "ext4", **IMAGE}, "files of ext4 cannot share blocks; measure btrfs, or xfs made with"),
         ("reflink", {"type": "xfs", **IMAGE}, ""),
         ("reflink", {"type": "xfs", "mkfs": ["-m", "crc=1,reflink=0"], **IMAGE}, "mkfs was given reflink=0"),
         ("reflink", {"type": "btrfs", **IMAGE}, ""),
         ("reflink", {"type": "dir"}, ""),
-        ("send", {"type": "xfs", **IMAGE}, "xfs cannot send; write via: rsync, or measure btrfs"),
+        ("send", {"type": "xfs", **IMAGE}, "xfs cannot send; write via: rsync, or measure btrfs or zfs"),
         ("send", {"type": "btrfs", **IMAGE}, ""),
+        ("send", {"type": "zfs", **IMAGE}, ""),
         ("rsync", {"type": "xfs", **IMAGE}, ""),
     ],
 )
@@ -223,6 +225,25 @@ def test_a_file_system_without_it_is_skipped_with_the_reason_and_what_to_do(
     sweep = resolved(ASKED[name], filesystem)
     found = refusal(sweep.filesystems[0], sweep.workloads[0])
     assert (words in found) if found else not words
+
+
+@every_row(
+    ("name", "fstype", "program"),
+    [
+        ("send", "btrfs", "btrfs"),
+        ("send", "zfs", "zfs"),
+        ("send", "dir", "btrfs"),
+        ("rsync", "zfs", "rsync"),
+        ("snapshot", "btrfs", "btrfs"),
+        ("snapshot", "zfs", "zfs"),
+        ("snapshot", "dir", "btrfs"),
+    ],
+)
+def test_a_file_system_sends_and_takes_snapshots_by_its_own_program(name: str, fstype: str, program: str) -> None:
+    own, tool = workload(name), TOOLS[ASKED[name]["tool"]]
+    command = tool.command(own, "/mnt/t", "/out/t", Target(fstype=fstype))
+    assert {command.argv[2], command.prepare[0][2]} == {program}
+    assert [needed.name for needed in tool.programs_on(fstype, own)] == [program]
 
 
 @every_row(

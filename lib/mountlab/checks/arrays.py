@@ -1,4 +1,4 @@
-"""Arrays that were not clean while trials ran."""
+"""Arrays and pools that were not clean while trials ran."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from mountlab.filesystems.evidence import every_device
 
 
 def unclean_arrays(evidence: Evidence) -> Iterator[Doubt]:
-    """An array of md below the file system synchronised, checked itself, or lacked a device during trials.
+    """An array of md below the file system synchronised, checked itself, or lacked a device during trials; or the pool
+    of ZFS that it is in was not ONLINE.
 
-    /proc/mdstat shows it before or after a trial, for an array that the file system lies on.
+    /proc/mdstat shows it before or after a trial, for an array that the file system lies on; of a pool the kernel shows
+    the state, for each trial too. A resilver or scrub of a pool that is ONLINE is not seen.
     """
     for cell, trials in evidence.trials_with_counters():
         found = by_key((what, trial_id) for trial_id, around in trials for what in _unclean(evidence, trial_id, around))
@@ -23,6 +25,13 @@ def unclean_arrays(evidence: Evidence) -> Iterator[Doubt]:
                 f"{of_trials(affected, trials)} the array {what} was not clean: its own reads and writes took their "
                 "part of the devices, or fewer devices answered. Wait until /proc/mdstat shows it clean, and run "
                 "again; a check that the box begins by itself can be put off (mdcheck, checkarray).",
+            )
+        pools = by_key((what, trial_id) for trial_id, around in trials for what in (around.pools or {}).items())
+        for (name, state), affected in pools.items():
+            yield Doubt.of_cell(
+                cell,
+                f"{of_trials(affected, trials)} the pool {name} was {state}: fewer devices answered, or none. `zpool "
+                "status` names the device; its errors may have cost time, too. Run again with devices that are whole.",
             )
 
 
@@ -45,6 +54,8 @@ def _not_shown(evidence: Evidence) -> str | None:
         if kind := next((kind for kind in kinds if kind.startswith("raid")), ""):
             return f"/proc/mdstat does not show what {kind} of LVM does"
         for trial_id, around in trials:
+            if cell.filesystem.type == "zfs" and around.pools is None:
+                return "the kernel of the box does not show the state of the pool (/proc/spl/kstat/zfs)"
             if around.arrays is None and (names := _arrays_below(evidence, trial_id)):
                 return f"/proc/mdstat does not show {names[0]}"
     return None
@@ -54,7 +65,7 @@ CHECKS = (
     Check(
         "array-not-clean",
         unclean_arrays,
-        "Wait until the array is clean (/proc/mdstat), and run again.",
+        "Wait until the array (/proc/mdstat) or the pool (`zpool status`) is clean, and run again.",
         blind=_not_shown,
     ),
 )

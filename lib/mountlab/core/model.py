@@ -544,8 +544,8 @@ class Target:
     """Clients that read and write in the place of the box, each in a directory of its own."""
     seed: int | None = None
     """What random offsets, sizes and data are drawn from, where the tool takes a seed; None: the tool's own."""
-    in_memory: bool = False
-    """Whether no I/O of it can reach a device."""
+    in_memory: bool = False  # whether no I/O of it can reach a device
+    fstype: str = ""  # of the file system, as the sweep names it; '' where that is not known
     rate: float = 0.0
     """Requests per second that arrive in an open-loop trial; 0 of any other trial."""
 

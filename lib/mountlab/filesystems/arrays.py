@@ -1,10 +1,14 @@
-"""The state of the arrays of md while a tool runs, by /proc/mdstat."""
+"""The state of arrays of md (/proc/mdstat) and of pools of ZFS (kstat) around a trial."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+POOL_STATE = "/proc/spl/kstat/zfs/{}/state"
+"""Where the kernel shows the state of a pool: ONLINE, DEGRADED, FAULTED, SUSPENDED and so on. A resilver or scrub of a
+whole pool is not in it."""
+_POOL_STATE = re.compile(POOL_STATE.format("([^/]+)"))
 _ARRAY = re.compile(r"^(md\S*) : (.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 _DOING = re.compile(r"\b(resync|recovery|reshape|check|repair)\s*=\s*(\S+)")
 _DEVICES = re.compile(r"\[(\d+)/(\d+)\] \[([U_]+)\]")
@@ -29,3 +33,14 @@ def _unclean(text: str) -> dict[str, str]:
         if words:
             states[name] = ", ".join(words)
     return states
+
+
+def unclean_pools(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str] | None:
+    """Return pool to a state other than ONLINE in one of two counter snapshots; None where neither shows a pool."""
+    states = [
+        (match[1], text.strip())
+        for part in (before, after)
+        for key, text in part.items()
+        if (match := _POOL_STATE.fullmatch(key))
+    ]
+    return {name: state for name, state in states if state != "ONLINE"} if states else None

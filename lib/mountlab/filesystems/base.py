@@ -58,6 +58,10 @@ class Family(ABC):
     client_kernel_types: tuple[str, ...] = ()
     """The types that a client's kernel must know."""
 
+    def state_files(self, place: Place) -> tuple[str, ...]:
+        """Return files of the kernel that show whether what it lies on is whole; they are read around each trial."""
+        return ()
+
     @property
     def programs(self) -> tuple[Program, ...]:
         """Programs that every file system of this family needs."""

@@ -12,11 +12,12 @@ from dataclasses import replace
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.errors import ParameterError
 from mountlab.core.findings import OptionEvidence, OptionState
-from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, everywhere
+from mountlab.core.model import Filesystem, Place, Program, Step, StepRole
 from mountlab.core.shell import script_argv
 from mountlab.core.state import State
 from mountlab.core.units import MIB, format_bytes, kernel_bytes
 from mountlab.filesystems import backing
+from mountlab.filesystems.arrays import POOL_STATE
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step, script_step, timed_step
 from mountlab.filesystems.cache_counters import ARCSTATS
 from mountlab.filesystems.evidence import parts_by_heading
@@ -34,26 +35,12 @@ from mountlab.filesystems.vdevs import (
     words,
 )
 from mountlab.filesystems.zfs_properties import check_property, same_value
+from mountlab.tools.own_script import ZFS, ZPOOL
 
 POOL_FILE = "pool.txt"
 """Raw output: what zpool, zfs and the module show of the pool after it is mounted."""
 _SMALLEST_DEVICE, _SMALLEST_ARC = 64 * MIB, 64 * MIB
 """What ZFS itself takes at least (SPA_MINDEVSIZE, MIN_ARC_MAX)."""
-_HINT = (
-    "{} comes with zfsutils-linux of contrib (Debian: with zfs-dkms and the headers of the kernel; Ubuntu: the kernel "
-    "has the module), which starts services at each boot: install it by hand. Or a virtual box with zfs: `with: [zfs]`"
-)
-ZPOOL, ZFS = (
-    Program(
-        name=name,
-        packages=everywhere("zfs", apt="zfsutils-linux"),
-        version=(name, "version"),
-        version_word="zfs-",
-        services=True,
-        hint=_HINT.format(name),
-    )
-    for name in ("zpool", "zfs")
-)
 
 
 class Zfs(Family):
@@ -111,6 +98,9 @@ class Zfs(Family):
                 MAKES_DEVICES, "show", place.run_dir, pool_uuid(place), why="read back what the pool is", keep=POOL_FILE
             ),
         )
+
+    def state_files(self, place: Place) -> tuple[str, ...]:
+        return (POOL_STATE.format(pool_name(place)),)
 
     def _pool_step(self, fs: Filesystem, place: Place) -> Step:
         on_scratch = fs.device is not None and not fs.stack

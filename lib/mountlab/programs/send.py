@@ -1,4 +1,4 @@
-"""send: a backup of a tree of files, whole and then of what has changed, by btrfs send or rsync."""
+"""send: a backup of a tree of files, whole and then of what has changed, by btrfs send, zfs send or rsync."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from mountlab.core.resolution import Step
 from mountlab.core.units import KIB
 from mountlab.tools import own_script
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written
-from mountlab.tools.own_script import BTRFS, Notes
+from mountlab.tools.own_script import BTRFS, ZFS, Notes
 
 SCRIPT = "send.sh"
 RSYNC = Program(name="rsync", packages=everywhere("rsync"), version=("rsync", "--version"))
+SENDERS: Mapping[str, Program] = {"btrfs": BTRFS, "zfs": ZFS}
+"""File systems that send, with the program that does it."""
 _COPIES: tuple[tuple[Literal["first", "second"], str], ...] = (("first", "full"), ("second", "incremental"))
 """The state that is copied, and what the copy of it is called."""
 _TRANSFERRED = "Number of regular files transferred: "
@@ -23,8 +25,9 @@ _TRANSFERRED = "Number of regular files transferred: "
 
 class Send(Tool):
     """Copies a tree of seeded files to another place of the same file system, overwrites `change` of it, and copies
-    what has changed. `via: send` pipes `btrfs send` into `btrfs receive`, or with `to: null` into `wc`; `via: rsync`
-    runs `rsync -a` on any file system.
+    what has changed. `via: send` pipes `btrfs send` into `btrfs receive`, or `zfs send` into `zfs receive`, or with
+    `to: null` into `wc`; `via: rsync` runs `rsync -a` on any file system. On zfs source and copy are datasets of their
+    own below that of the file system, with its properties; the stream holds records as they are without compression.
 
     `full` and `incremental` are the time of a copy with a flush of the file system, and the bytes of the files that
     are copied by that time. The snapshot or flush of the source before each is not timed. The first copy reads from
@@ -34,9 +37,9 @@ class Send(Tool):
 
     name = "send"
     programs: tuple[Program, ...] = (BTRFS,)
-    """Of every box; rsync is needed where a workload says so."""
+    """Of every box; rsync and zfs are needed where a workload, or a file system, says so."""
     options: Mapping[str, Option] = {
-        "via": Option(kind="choice", choices=("send", "rsync"), help="btrfs send, or rsync"),
+        "via": Option(kind="choice", choices=("send", "rsync"), help="the file system's own send, or rsync"),
         "size": Option(kind="size", help="all files together"),
         "file_size": Option(kind="size", default=64 * KIB, help="each file; a change overwrites whole files"),
         "change": Option(kind="text", default="2%", help="the share of the files that is overwritten between copies"),
@@ -55,7 +58,7 @@ class Send(Tool):
     gives: tuple[str, ...] = ("operation_latency", "bandwidth", "elapsed", "bytes")
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
-        needed = {"via": "send (btrfs) or rsync", "size": "text with a unit, such as '64MiB'"}
+        needed = {"via": "send (btrfs, zfs) or rsync", "size": "text with a unit, such as '64MiB'"}
         self.check_given(options, needed, where=where)
         own_script.check_tree(self.name, options, where)
         if options["via"] == "rsync" and options["to"] == "null":
@@ -64,16 +67,22 @@ class Send(Tool):
             )
 
     def refuses(self, kind: str, workload: Workload) -> str | None:
-        if workload.options["via"] == "rsync" or kind == "btrfs":
+        if workload.options["via"] == "rsync" or kind in SENDERS:
             return None
-        return f"{kind} cannot send; write via: rsync, or measure btrfs"
+        return f"{kind} cannot send; write via: rsync, or measure {' or '.join(SENDERS)}"
 
     def programs_for(self, workload: Workload) -> tuple[Program, ...]:
         return (RSYNC,) if workload.options["via"] == "rsync" else self.programs
 
+    def programs_on(self, fstype: str, workload: Workload) -> tuple[Program, ...]:
+        """A directory may lie on btrfs: there the box has to try."""
+        if workload.options["via"] == "rsync":
+            return (RSYNC,)
+        return (SENDERS.get(fstype, BTRFS),)
+
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
-        program = self.programs_for(workload)[0].name
+        program = self.programs_on(target.fstype, workload)[0].name
         sizes = (directory, str(options["size"]), str(options["file_size"]))
         how = (str(own_script.changed_files(options)), str(options["to"]), output)
         fill = ("find", f"{directory}/source", "-type", "f", "-exec", "cat", "{}", "+")
@@ -107,7 +116,7 @@ class Send(Tool):
         ]
 
     def space_bytes(self, workload: Workload, target: Target = FILES) -> int:
-        """Return the space of the source and its copy; what was overwritten stays in the first snapshots."""
+        """Return the space of the source and its copy; what was overwritten stays in the first snapshots of both."""
         options = workload.options
         changed = own_script.changed_files(options) * int(options["file_size"])
         return (1 + (options["to"] == "directory")) * (int(options["size"]) + changed) + own_script.POOL_BYTES

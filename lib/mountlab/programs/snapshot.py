@@ -12,10 +12,10 @@ from mountlab.core.resolution import Step
 from mountlab.core.units import KIB
 from mountlab.tools import own_script
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written, check_cache
-from mountlab.tools.own_script import BTRFS
+from mountlab.tools.own_script import BTRFS, ZFS
 
 SCRIPT = "snapshot.sh"
-KINDS: Mapping[str, Program] = {"btrfs": BTRFS}
+KINDS: Mapping[str, Program] = {"btrfs": BTRFS, "zfs": ZFS}
 """File systems whose snapshots the tool knows, with their program. Their commands are functions at the head of
 snapshot.sh."""
 _MOST_SNAPSHOTS = 1000
@@ -25,18 +25,20 @@ _MOST_LIMIT_S = 3600
 class Snapshot(Tool):
     """Takes `snapshots` read-only snapshots of a volume of seeded files. A share of these, `change`, is overwritten
     before each, and once more after the last. Then it lists them, deletes all, and waits until their space is back.
-    On btrfs only.
+    On btrfs and zfs.
 
     The overwritten files are flushed before the clock starts. `create` is one snapshot with a commit after it, on
     average; `list` is all, warm; `delete` is one command that deletes all and commits once, divided by their number.
     `space back` counts from the beginning of that command, until the used space of the file system has fallen by 90 %
     of what only snapshots held. Meanwhile the file system is asked to commit again and again; with `free: wait` it is
-    left alone, and on btrfs a commit interval (30 s) may pass. Each time includes the start of the program. Where the
+    left alone, and a commit interval (btrfs: 30 s, zfs: 5 s) may pass. On zfs the volume is a dataset of its own below
+    that of the file system, with its properties. Each time includes the start of the program. Where the
     space is not back within `limit`, the trial fails. Each snapshot must still hold what its volume held.
     """
 
     name = "snapshot"
-    programs: tuple[Program, ...] = tuple(KINDS.values())
+    programs: tuple[Program, ...] = (BTRFS,)
+    """Of every box; zfs is needed on a file system of that type."""
     options: Mapping[str, Option] = {
         "size": Option(kind="size", help="all files together"),
         "file_size": Option(kind="size", default=64 * KIB, help="each file; a change overwrites whole files"),
@@ -75,12 +77,18 @@ class Snapshot(Tool):
             return None
         return f"{kind} has no snapshots that this tool can take; measure {', '.join(KINDS)}, or exclude this"
 
+    def programs_on(self, fstype: str, workload: Workload) -> tuple[Program, ...]:
+        """A directory may lie on btrfs: there the box has to try."""
+        return (KINDS.get(fstype, BTRFS),)
+
     def command(self, workload: Workload, directory: str, output: str, target: Target = FILES) -> Command:
         options = workload.options
         sizes = (directory, str(options["size"]), str(options["file_size"]))
         amounts = (str(options["snapshots"]), str(own_script.changed_files(options)))
         waiting = (str(options["free"]), f"{float(options['limit']):.0f}")
-        script = own_script.Script(SCRIPT, BTRFS.name, sizes, (*amounts, *waiting))
+        script = own_script.Script(
+            SCRIPT, self.programs_on(target.fstype, workload)[0].name, sizes, (*amounts, *waiting)
+        )
         return script.command(output, target, self.cache_of(workload))
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:

@@ -1,4 +1,4 @@
-# Needs contents.sh stamps.sh
+# Needs contents.sh stamps.sh datasets.sh
 # Snapshots of a volume whose files change, and the space that they hold.
 # $1: the kind of file system; $2: prepare or measure; $3: the trial's directory; $4: bytes; $5: of a file; then for
 # prepare $6: a seed; for measure $6: snapshots; $7: files that change; $8: sync or wait; $9: seconds to wait at most.
@@ -12,8 +12,21 @@ btrfs_make() { btrfs subvolume create "$volume" > /dev/null && mkdir "$volume/.s
 btrfs_flush() { btrfs filesystem sync "$volume" > /dev/null; }
 btrfs_create() { btrfs subvolume snapshot -r "$volume" "$volume/.snapshots/$1" > /dev/null && btrfs_flush; }
 btrfs_path() { echo "$volume/.snapshots/$1"; }
+btrfs_leave() { :; }
+btrfs_used() { used; }
 btrfs_list() { btrfs subvolume list -o "$volume" > "$directory/listed"; }
 btrfs_delete() { btrfs subvolume delete --commit-after "$volume"/.snapshots/* > /dev/null; }
+
+zfs_holds() { dataset=$(dataset_of "$1"); }
+zfs_make() { zfs create -p "$dataset/volume" && mkdir "$volume" "$directory/look" && mount -t zfs "$dataset/volume" "$volume"; }
+zfs_flush() { zpool sync "${dataset%%/*}"; }
+zfs_create() { zfs snapshot "$dataset/volume@$1"; } # ends when the pool has committed it
+zfs_path() { mount -t zfs "$dataset/volume@$1" "$directory/look" && echo "$directory/look"; }
+zfs_leave() { umount "$directory/look"; }
+# Of a dataset with snapshots the kernel shows only what it refers to itself. What is available grows by what they held.
+zfs_used() { echo "-$(zfs get -Hp -o value available "$dataset")"; }
+zfs_list() { zfs list -H -r -t snapshot -o name "$dataset/volume" > "$directory/listed"; }
+zfs_delete() { zfs destroy "$dataset/volume@%"; }
 
 # --- the same for all
 
@@ -30,7 +43,7 @@ delete_and_wait() {
     (timed delete "${kind}_delete") || exit 1
     read -r now _ < /proc/uptime
     end=$((${now%.*} + limit)) looks=1
-    while now_used=$(used) && [ "$now_used" -gt "$1" ]; do
+    while now_used=$("${kind}_used") && [ "$now_used" -gt "$1" ]; do
         looks=$((looks + 1))
         read -r now _ < /proc/uptime
         [ "${now%.*}" -lt "$end" ] || fail "the space of the deleted snapshots is not back after $limit s:" \
@@ -43,6 +56,7 @@ delete_and_wait() {
 
 measure() {
     snapshots=$1 files=$2 free=$3 limit=$4 round=1
+    "${kind}_holds" "$directory" || exit 1
     while [ "$round" -le "$snapshots" ]; do
         change "$volume" "$round" "$files" "$file_size"
         "${kind}_flush"
@@ -58,10 +72,11 @@ measure() {
     echo "listed $(wc -l < "$directory/listed" | tr -d ' ')"
     while read -r round witness sum; do
         kept=$(checksum "$("${kind}_path" "$round")/$witness")
+        "${kind}_leave" || exit 1
         echo "kept $round $sum $kept $(checksum "$volume/$witness")"
     done < "$directory/witnesses"
     "${kind}_flush"
-    full=$(used)
+    full=$("${kind}_used")
     timed space_back delete_and_wait "$((full - snapshots * files * file_size / 10 * 9))"
     "${kind}_list"
     echo "left $(wc -l < "$directory/listed" | tr -d ' ')"

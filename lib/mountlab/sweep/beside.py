@@ -62,9 +62,11 @@ def used_neighbours(sweep: Sweep) -> tuple[Neighbour, ...]:
 
 def programs_on(sweep: Sweep, client: str = "") -> Iterator[Program]:
     """Yield the programs of tools that run on the box of a sweep, or as neighbours on a client."""
-    beside = (neighbour.workload for neighbour in used_neighbours(sweep) if neighbour.place.client == client)
-    for workload in (*(() if client else sweep.workloads), *beside):
-        yield from TOOLS[workload.tool].programs_for(workload)
+    beside = (neighbour for neighbour in used_neighbours(sweep) if neighbour.place.client == client)
+    pairs = [(fs, workload) for workload in (() if client else sweep.workloads) for fs in sweep.filesystems]
+    pairs += [(place_of(sweep, neighbour, fs), neighbour.workload) for neighbour in beside for fs in sweep.filesystems]
+    for fs, workload in pairs:
+        yield from TOOLS[workload.tool].programs_on(fs.type, workload)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +90,7 @@ class AwayNeighbours:
 
 
 def planned_neighbour(
-    neighbour: Neighbour, root: str, output: str, *, limit_s: float, seed: int, in_memory: bool
+    neighbour: Neighbour, root: str, output: str, *, limit_s: float, seed: int, in_memory: bool, fstype: str = ""
 ) -> PlannedNeighbour:
     """Plan a neighbour of the trial whose output directory is `output`. `root`: the directory for trials of its file
     system; `limit_s`: the longest that the measured command, or on a client the whole trial, may run; `seed`: that of
@@ -97,7 +99,7 @@ def planned_neighbour(
     beside = f"{trial_id}{DIRECTORY}{client and f'-{client}'}"
     directory, notes = f"{root}/{beside}/{neighbour.name}", f"{output}{DIRECTORY}/{neighbour.name}"
     workload = tool.lasting(neighbour.workload, limit_s + LONGER_S)
-    target = replace(FILES, seed=derived(seed, "neighbour", neighbour.name), in_memory=in_memory)
+    target = replace(FILES, seed=derived(seed, "neighbour", neighbour.name), in_memory=in_memory, fstype=fstype)
     command = replace(tool.command(workload, directory, notes, target), timeout_s=limit_s + 2 * LONGER_S)
     return PlannedNeighbour(neighbour=neighbour, command=command, directory=directory, output=notes)
 

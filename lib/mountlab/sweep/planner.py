@@ -271,10 +271,10 @@ class Planner:
         client_endpoints = endpoints(cell.workload, mount.clients, mount.root, output, seed)
         in_memory = stays_in_memory(fs, self.facts)
         target = FAMILIES[fs.type].target_of(fs, mount.place)
-        target = replace(target, endpoints=client_endpoints, seed=seed, in_memory=in_memory, rate=rate)
+        target = replace(target, endpoints=client_endpoints, seed=seed, in_memory=in_memory, fstype=fs.type, rate=rate)
         cache = cache_state(cell.workload, design)
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
-        programs = tool.programs_for(cell.workload)
+        programs = tool.programs_on(fs.type, cell.workload)
         command = _as_installed(tool.command(workload, directory, output, target), programs, self.facts)
         command = replace(command, timeout_s=design.trial_timeout_s)
         # Preparation (laying out a file) may take as long as the measured part again.
@@ -348,8 +348,10 @@ class Planner:
     ) -> PlannedNeighbour:
         """Plan one neighbour (planned_neighbour), with the programs of the machine on which it runs."""
         client, in_memory = neighbour.place.client, stays_in_memory(fs, self.facts)
-        planned = planned_neighbour(neighbour, root, output, limit_s=limit_s, seed=seed, in_memory=in_memory)
-        programs = TOOLS[neighbour.workload.tool].programs_for(neighbour.workload)
+        planned = planned_neighbour(
+            neighbour, root, output, limit_s=limit_s, seed=seed, in_memory=in_memory, fstype=fs.type
+        )
+        programs = TOOLS[neighbour.workload.tool].programs_on(fs.type, neighbour.workload)
         facts = self.facts.clients[client] if client else self.facts
         return replace(planned, command=_as_installed(planned.command, programs, facts))
 

@@ -297,15 +297,23 @@ drop_all() {
 
 kernel_log() { if [ -n "$helper" ]; then $helper 60 - dmesg; else dmesg -r; fi; }
 
+each_nested() { [ -z "$nested" ] || echo "$nested" | while read -r dataset point; do "$1"; done; }
+mount_it() { mount -t zfs "$dataset" "$point"; }
+unmount_it() { umount "$point"; }
+
 # What ZFS caches of our pool outlives drop_caches: an export empties it. Looks for the pool at its own nodes only.
 reopen_pool() {
     # shellcheck disable=SC2086 # words of mountinfo
     set -- $mount_before
     pool=${5%/data}
+    # Datasets that a tool has made below it (send, snapshot): mounted again afterwards.
+    nested=$(awk -v below="$mountpoint/" 'index($5, below) == 1 { for (i = 7; i < NF; i++) if ($i == "-" && $(i + 1) == "zfs") print $(i + 2), $5 }' /proc/self/mountinfo)
+    each_nested unmount_it
     if said=$(umount "$mountpoint" 2>&1 && zpool export "$pool" 2>&1); then
         said=$(zpool import -d "/dev/$pool" -N -o cachefile=none "$pool" 2>&1)
     fi
     said=$said$(mount -t zfs "$pool/data" "$mountpoint" 2>&1)
+    said=$said$(each_nested mount_it 2>&1)
     [ -z "$said" ] && expected_mount || { trouble; refuse "the pool $pool, exported and imported to empty its cache: $said"; }
     own=$(stat -c %d "$mountpoint")
     put st_dev "$own"
@@ -420,6 +428,7 @@ measure_beside_sampler() {
 remove_all() {
     after=$mountpoint/.mountlab-after
     [ -z "$in_place" ] || after=''
+    [ "$fstype" != zfs ] || remove_datasets "$directory"
     rm -rf "$directory" "$out" "$out.data" "$out.trace" "$out.fds" "$out.paths" ${after:+"$after"}
 }
 

@@ -83,7 +83,7 @@ class TrialHead:
             "lazy": _yes(asks_lazy_init(self.filesystem)),
             "direct": _yes(asks_direct(self.workload)),
             "reads": self._reads(),
-            "sensors": " ".join((*facts.storage.sensor_files, *family.cache_counters)),
+            "sensors": " ".join((*facts.storage.sensor_files, *family.cache_counters, *family.state_files(self.place))),
             # What neighbours write takes memory, too, and is in no figure of the trial's.
             "in_memory": _yes(fills_memory(self.filesystem) and not self.beside),
             "helper": shlex.join(HELPER) if facts.rights.level == "helper" else "",

@@ -247,6 +247,10 @@ class Tool(Protocol):
         """Return the programs that the workload needs."""
         return self.programs
 
+    def programs_on(self, fstype: str, workload: Workload) -> tuple[Program, ...]:
+        """Return those that it needs on a file system of a type; the same on each, where that makes no difference."""
+        return self.programs_for(workload)
+
     def refuses(self, kind: str, workload: Workload) -> str | None:
         """Return why the workload cannot run on a file system that the kernel calls `kind`, with what can be done; None
         where it can, or where the box has to try."""

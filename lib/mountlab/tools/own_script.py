@@ -17,6 +17,21 @@ POOL_BYTES = 256 * KIB
 """The seeded bytes that contents.sh stretches."""
 DATA = "seeded bytes that no block compresses; they repeat after 128 to 256 KiB, each time from another offset"
 BTRFS = Program(name="btrfs", packages=everywhere("btrfs-progs", zypper="btrfsprogs"), version=("btrfs", "--version"))
+_ZFS_HINT = (
+    "{} comes with zfsutils-linux of contrib (Debian: with zfs-dkms and the headers of the kernel; Ubuntu: the kernel "
+    "has the module), which starts services at each boot: install it by hand. Or a virtual box with zfs: `with: [zfs]`"
+)
+ZPOOL, ZFS = (
+    Program(
+        name=name,
+        packages=everywhere("zfs", apt="zfsutils-linux"),
+        version=(name, "version"),
+        version_word="zfs-",
+        services=True,
+        hint=_ZFS_HINT.format(name),
+    )
+    for name in ("zpool", "zfs")
+)
 PROCESS_S = 0.002
 """For the plan's guess: the start of a program, which a script needs for each block or file that it changes."""
 _BLOCK_BYTES = 4 * KIB
