@@ -93,6 +93,11 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("dd", "*bandwidth", "bytes / seconds of its summary, computed again: dd prints two digits"),
     ("dd", "elapsed", "seconds of its summary"),
     ("dd", "bytes", "copied bytes; label read or write"),
+    ("degrade", "*bandwidth", "bytes of a file by the box's clock; label `healthy` or `degraded`; of `rebuild` "
+     "what was written to the member that came back, by the time"),
+    ("degrade", "operation_latency", "`rebuild`: from the command that gives the member back until all is whole"),
+    ("degrade", "elapsed", "reads, overwrites and rebuild together"),
+    ("degrade", "bytes", "bytes of both files; label read or write"),
     ("fio", "operation*", "`clat_ns` of those that handle files; in logs with `unified_rw_reporting` `mixed`"),
     ("fio", "bandwidth", "in logs with `unified_rw_reporting`: `mixed.bw_bytes`"),
     ("fio", "*_bandwidth", "`bw_bytes`"),

@@ -228,6 +228,24 @@ def test_what_the_kernel_says_of_other_devices_is_not() -> None:
     assert found("kernel-message", during(kernel_log=("EXT4-fs (vdb): warning", "usb 1-1: reset"))) == []
 
 
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        ("md/raid:md127: Disk failure on loop0, disabling device.", []),
+        ("md/raid1:md127: Operation continuing on 1 devices. loop0", []),
+        ("md/raid1:md127: loop0: unrecoverable I/O read error for block 8", ["kernel-message"]),
+    ],
+)
+def test_what_a_tool_makes_the_kernel_say_is_no_trouble(line: str, codes: list[str]) -> None:
+    """degrade takes a member out of an array; the same line is trouble beside any other tool."""
+    evidence = during(kernel_log=(line,))
+    sweep = evidence.sweep
+    workloads = tuple(replace(workload, tool="degrade") for workload in sweep.workloads)
+    degrading = replace(evidence, sweep=replace(sweep, workloads=workloads))
+    assert [caveat.code for caveat in found("kernel-message", degrading)] == codes
+    assert found("kernel-message", evidence)
+
+
 LAZY = {**EXT4, "mkfs": ["-E", "lazy_itable_init=1"]}
 
 

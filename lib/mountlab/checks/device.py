@@ -17,6 +17,7 @@ from mountlab.core.units import KIB, MIB, format_bytes
 from mountlab.filesystems import is_in_place
 from mountlab.filesystems.counters import Around
 from mountlab.filesystems.evidence import DeviceLevels, every_device
+from mountlab.programs import TOOLS
 
 FOREIGN_SHARE, FOREIGN_BYTES = 0.25, 16 * MIB
 """Bytes on the device that are not the trial's: beyond this share of the trial's own, and beyond what a journal, a log
@@ -97,7 +98,7 @@ def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
         lines_of = {
             trial_id: lines
             for trial_id, around in trials
-            if (lines := _about(around.kernel_log or (), _names_below(evidence, trial_id)))
+            if (lines := _about(_unprovoked(around.kernel_log, cell), _names_below(evidence, trial_id)))
         }
         if lines_of:
             first = next(iter(lines_of.values()))[0]
@@ -107,6 +108,12 @@ def kernel_messages(evidence: Evidence) -> Iterator[Doubt]:
                 f'"{first[:160]}". Time that the kernel spends on trouble is in the figures: see dmesg on the box, '
                 "mend it, and run again.",
             )
+
+
+def _unprovoked(lines: Sequence[str] | None, cell: Cell) -> list[str]:
+    """Return what the kernel logged, without what the tool makes it log."""
+    provoked = TOOLS[cell.workload.tool].provokes
+    return [line for line in lines or () if not (provoked and re.search(provoked, line))]
 
 
 def _names_below(evidence: Evidence, trial_id: str) -> list[str]:

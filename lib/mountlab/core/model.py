@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal, TypeVar
 
+from mountlab.core.array import Array
 from mountlab.core.conditions import SAME_PLACE, NeighbourPlace
 from mountlab.core.findings import Claim
 from mountlab.core.metrics import Metric, known_metric
@@ -145,8 +146,7 @@ class Filesystem:
     """An external journal (xfs: log) on a loop image of this size."""
     journal_device: str | None = None
     """An external journal (xfs: log) on this scratch device of the box file."""
-    realtime_image_bytes: int | None = None
-    """xfs: a realtime device, which holds the data of files, on a loop image of this size."""
+    realtime_image_bytes: int | None = None  # xfs: a realtime device, with the data of files, on such an image
     over: Filesystem | None = None
     """overlay: the file system that holds its layers."""
     mkfs: tuple[str, ...] = ()
@@ -528,8 +528,7 @@ class ClientEndpoint:
     directory: str
     """Its own directory on the shared file system, as the client sees it."""
     same_directory: str  # as the box that asks sees it
-    seed: int | None = None
-    """Seed of this client's random offsets (Target.seed): clients do not read the same places in step."""
+    seed: int | None = None  # of this client's random offsets: clients do not read the same places in step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -548,6 +547,7 @@ class Target:
     fstype: str = ""  # of the file system, as the sweep names it; '' where that is not known
     rate: float = 0.0
     """Requests per second that arrive in an open-loop trial; 0 of any other trial."""
+    array: Array | None = None  # below the file system, where a member of it can be lost
 
 
 FILES = Target()

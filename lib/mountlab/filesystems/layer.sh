@@ -6,8 +6,15 @@
 #   layer.sh find RUN_DIR UUID                                    print the device that it offers
 #   layer.sh back RUN_DIR UUID                                    undo it; fine where there is nothing left of it
 #   layer.sh show RUN_DIR UUID                                    print what the kernel and its tool report of it, in sections
+# Of md and zfs, which have copies or parity; NUMBER is that of a device in the record, from 1:
+#   layer.sh member RUN_DIR UUID NUMBER                           print the device, which must be a member now, or was lost
+#   layer.sh whole RUN_DIR UUID                                   print `whole`, or what is missing or being rebuilt
+#   layer.sh lose RUN_DIR UUID NUMBER                             take a device out of a whole one; it keeps its contents
+#   layer.sh blank RUN_DIR UUID NUMBER                            make a lost device look new: it no longer knows its array
+#   layer.sh bring RUN_DIR UUID NUMBER replaced|returned          give a lost device back, and wait until all is whole
 # MARKED: `marked` where the devices are scratch devices: each carries a mark of Mountlab before and after. Else `images`.
-# Each KIND has make_KIND, find_KIND (prints the device that it offers), show_KIND and undo_KIND, which use:
+# Each KIND has make_KIND, find_KIND (prints the device that it offers), show_KIND and undo_KIND; md and zfs have whole_KIND,
+# lose_KIND, blank_KIND and bring_KIND, too. They use:
 #   uuid, name   of the layer; hex: the UUID in 32 digits
 #   devices      those below, between blanks
 refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
@@ -204,6 +211,37 @@ undo() {
     forget
 }
 
+# Whose device NUMBER of the record is $member: that of a layer of this run which is there now, found by its UUID.
+find_member() { # RUN_DIR UUID NUMBER
+    recall "$1" "$2" || refuse "$1 has no record of a layer $2"
+    case $kind in md | zfs) ;; *) refuse "$kind has no member that can be lost" ;; esac
+    "find_$kind" >/dev/null || refuse "$kind $uuid is not there"
+    number=$3 at=0 member=
+    for device in $devices; do
+        at=$((at + 1))
+        [ "$at" != "$number" ] || member=$device
+    done
+    [ -b "$member" ] || refuse "$kind $uuid has no device $number"
+}
+
+lose() {
+    state=$("whole_$kind")
+    [ "$state" = whole ] || refuse "$kind $uuid has a member too few already: $state"
+    "lose_$kind"
+}
+
+# Prints the time since the start, in hundredths of a second, when all was last seen not to be whole, and when it was.
+bring() { # replaced|returned
+    "bring_$kind" "$1" || refuse "$member was not taken back by $kind $uuid"
+    read -r before _ </proc/uptime
+    until "is_rebuilt_$kind"; do
+        read -r before _ </proc/uptime
+        sleep 0.05 2>/dev/null || sleep 1
+    done
+    read -r after _ </proc/uptime
+    echo "ended ${before%.*}${before#*.} ${after%.*}${after#*.}"
+}
+
 # Without udev the tools of device mapper make and remove the nodes in /dev themselves; beside it they must not.
 [ -e /run/udev/control ] || export DM_DISABLE_UDEV=1
 export LC_ALL=C
@@ -214,4 +252,9 @@ make) make "$@" ;;
 back) ! recall "$@" || undo ;;
 find) recall "$@" && "find_$kind" ;;
 show) recall "$@" && "show_$kind" ;;
+whole) recall "$@" && "whole_$kind" ;;
+member) find_member "$@" && readlink -f "$member" ;;
+lose) find_member "$@" && lose ;;
+blank) find_member "$@" && "blank_$kind" ;;
+bring) find_member "$@" && bring "$4" ;;
 esac

@@ -86,18 +86,81 @@ destroy_pool() {
 }
 
 # As a guard would leave it. Ours are a device with the label of our pool, and one without any signature: zpool had begun
-# to write to it, and removed the mark first. Labels lie in the first and the last 512 KiB.
+# to write to it, and removed the mark first.
 mark_member() { # DEVICE
-    case $(blkid -p -n zfs_member -o value -s LABEL -- "$1" 2>/dev/null) in
+    case $(label_of "$1") in
     "$name") ;;
     '') is_bare "$1" || return 0 ;;
     *) return 0 ;;
     esac
+    drop_labels "$1" || return
+    wipefs -a -q -- "$1" && mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$uuid" "$1" 1024 </dev/null >&2
+}
+
+label_of() { blkid -p -n zfs_member -o value -s LABEL -- "$1" 2>/dev/null; }
+
+# They lie in the first and the last 512 KiB.
+drop_labels() { # DEVICE
     size=$(blockdev --getsize64 "$1") || return
     for at in 0 $((size / 65536 - 16)); do
         dd if=/dev/zero of="$1" bs=65536 seek="$at" count=16 conv=notrunc 2>/dev/null || return
     done
     tail=$((size / 65536 * 65536))
     [ "$tail" = "$size" ] || dd if=/dev/zero of="$1" bs=512 seek=$((tail / 512)) conv=notrunc 2>/dev/null
-    wipefs -a -q -- "$1" && mke2fs -q -F -t ext2 -b 1024 -E nodiscard -U "$uuid" "$1" 1024 </dev/null >&2
+    sync "$1" 2>/dev/null || sync
+}
+
+# --- a member that is lost and comes back
+
+# `whole`, or the state of the pool and of its repair.
+whole_zfs() {
+    health=$(zpool list -H -o health "$name") scan=$(scan_of)
+    case $health:$scan in
+    ONLINE:*' in progress'*) echo "degraded, resilver in progress" ;;
+    ONLINE:*) echo whole ;;
+    *) echo "degraded, $health" ;;
+    esac
+}
+
+# What the pool repaired last, or repairs now, in one line.
+scan_of() { zpool status "$name" | sed -n 's/^ *scan: //p'; }
+
+# The state of $member by its node.
+state_of_member() { zpool status -P "$name" | awk -v node="/dev/$name/$number" '$1 == node { print $2 }'; }
+
+find_node() {
+    [ "$(block_of "/dev/$name/$number")" = "$(block_of "$member")" ] || refuse "/dev/$name/$number is not $member"
+}
+
+lose_zfs() {
+    find_node
+    zpool offline "$name" "/dev/$name/$number" >&2
+}
+
+blank_zfs() {
+    find_node
+    [ "$(state_of_member)" = OFFLINE ] || refuse "$member is a member of $name now"
+    [ "$(label_of "$member")" = "$name" ] || refuse "$member does not carry the label of $name"
+    drop_labels "$member"
+}
+
+bring_zfs() { # replaced|returned
+    find_node
+    [ "$(state_of_member)" = OFFLINE ] || refuse "$member is a member of $name now"
+    scan_before=$(scan_of)
+    if [ "$1" = returned ]; then
+        zpool online "$name" "/dev/$name/$number" >&2
+    else
+        is_bare "$member" || refuse "$member is not blank"
+        zpool replace -f "$name" "/dev/$name/$number" >&2
+    fi
+}
+
+# A repair begins some time after the command, and ends with another line.
+is_rebuilt_zfs() {
+    zpool wait -t resilver,replace "$name" >&2 || return
+    # shellcheck disable=SC2034 # for layer.sh
+    read -r before _ </proc/uptime
+    scan=$(scan_of)
+    case $scan in resilvered*) [ "$scan" != "$scan_before" ] && [ "$(whole_zfs)" = whole ] ;; *) return 1 ;; esac
 }

@@ -12,6 +12,7 @@ from mountlab.programs.command import CommandTool
 from mountlab.programs.db_bench import DbBench
 from mountlab.programs.dbench import Dbench
 from mountlab.programs.dd import Dd
+from mountlab.programs.degrade import Degrade
 from mountlab.programs.filebench import Filebench
 from mountlab.programs.fs_mark import FsMark
 from mountlab.programs.ioping import Ioping
@@ -29,8 +30,8 @@ from mountlab.programs.watched import Watched
 from mountlab.tools.base import Tool, Written
 
 _KNOWN: tuple[Tool, ...] = (
-    CommandTool(), DbBench(), Dbench(), Dd(), Filebench(), Fio(), FsMark(), Ioping(), LargeDirectory(), PgTestFsync(),
-    Pgbench(), Reflink(), Rsync(), Send(), Snapshot(), Sqlite(), Sysbench(), Tree(), Watched(),
+    CommandTool(), DbBench(), Dbench(), Dd(), Degrade(), Filebench(), Fio(), FsMark(), Ioping(), LargeDirectory(),
+    PgTestFsync(), Pgbench(), Reflink(), Rsync(), Send(), Snapshot(), Sqlite(), Sysbench(), Tree(), Watched(),
 )  # fmt: skip
 TOOLS = plugins.Registry(
     plugins.TOOLS,

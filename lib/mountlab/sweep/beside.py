@@ -156,6 +156,8 @@ def neighbour_refusal(fs: Filesystem, other: Filesystem, neighbour: Neighbour, f
     family = FAMILIES[other.type]
     if family.mounted_as(other) == BLOCK_DEVICE:
         return f"neighbour {neighbour.name} needs files of its own: a block device without a file system has none"
+    if TOOLS[neighbour.workload.tool].changes_devices:
+        return f"neighbour {neighbour.name}: {neighbour.workload.tool} changes devices below a file system: a workload"
     if neighbour.place.client and (unshared := family.refuses_clients(fs)):
         return f"neighbour {neighbour.name} runs on a client: {unshared}"
     if other.name != fs.name and (shared := _devices(fs) & _devices(other)):

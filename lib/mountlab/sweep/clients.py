@@ -125,8 +125,10 @@ def refusal(fs: Filesystem, workload: Workload) -> str | None:
     kind = family.mounted_as(fs)
     if family.in_place != TOOLS[workload.tool].in_place:
         return _ONLY_IN_PLACE
-    by_tool = None if kind in (NOT_MOUNTED, ANYTHING) else TOOLS[workload.tool].refuses(kind, workload)
-    return family.refuses(fs, workload) or by_tool or (family.refuses_clients(fs) if workload.clients else None)
+    tool = TOOLS[workload.tool]
+    by_tool = None if kind in (NOT_MOUNTED, ANYTHING) else tool.refuses(kind, workload)
+    by_tool = family.refuses(fs, workload) or by_tool or tool.refuses_place(fs, workload)
+    return by_tool or (family.refuses_clients(fs) if workload.clients else None)
 
 
 def check_clients(sweep: Sweep, box: str, facts: BoxFacts) -> None:

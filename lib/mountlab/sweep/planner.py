@@ -18,6 +18,7 @@ from mountlab.filesystems import FAMILIES, guarded_steps
 from mountlab.filesystems.base import evidence_step, script_step
 from mountlab.filesystems.evidence import split_options
 from mountlab.filesystems.guard import uuid_for
+from mountlab.filesystems.members import planned_array
 from mountlab.filesystems.overlay import BELOW
 from mountlab.filesystems.read_back import control_ids, wants_second_control
 from mountlab.programs import TOOLS
@@ -271,7 +272,15 @@ class Planner:
         client_endpoints = endpoints(cell.workload, mount.clients, mount.root, output, seed)
         in_memory = stays_in_memory(fs, self.facts)
         target = FAMILIES[fs.type].target_of(fs, mount.place)
-        target = replace(target, endpoints=client_endpoints, seed=seed, in_memory=in_memory, fstype=fs.type, rate=rate)
+        target = replace(
+            target,
+            endpoints=client_endpoints,
+            seed=seed,
+            in_memory=in_memory,
+            fstype=fs.type,
+            rate=rate,
+            array=planned_array(fs, mount.place),
+        )
         cache = cache_state(cell.workload, design)
         workload = replace(cell.workload, options={**cell.workload.options, "cache": cache})
         programs = tool.programs_on(fs.type, cell.workload)

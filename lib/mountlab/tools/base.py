@@ -13,7 +13,7 @@ import orjson
 from mountlab.core.compressed import unpacked
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.metrics import Metric
-from mountlab.core.model import FILES, Measurement, Program, Scalar, Target, Workload
+from mountlab.core.model import FILES, Filesystem, Measurement, Program, Scalar, Target, Workload
 from mountlab.core.options import Option
 from mountlab.core.resolution import Step
 from mountlab.core.trial_files import TrialFiles
@@ -139,6 +139,10 @@ class Tool(Protocol):
     options: Mapping[str, Option]
     in_place: bool = False
     """Whether it works in a directory that is there, and makes none: on file systems of type in_place alone."""
+    changes_devices: bool = False
+    """Whether it changes devices below the file system: then it is no neighbour of what is measured there."""
+    provokes: str = ""
+    """Pattern of what the kernel logs because of its own work; '' for nothing."""
     any_option: bool = False
     """Whether options beside those of `options` are handed to the program."""
     reserved: Mapping[str, str]
@@ -254,6 +258,11 @@ class Tool(Protocol):
     def refuses(self, kind: str, workload: Workload) -> str | None:
         """Return why the workload cannot run on a file system that the kernel calls `kind`, with what can be done; None
         where it can, or where the box has to try."""
+        return None
+
+    def refuses_place(self, fs: Filesystem, workload: Workload) -> str | None:
+        """Return why the workload cannot run on what a file system lies on, with what can be done; None where it
+        can."""
         return None
 
     def own_metrics(self, options: Mapping[str, Scalar]) -> Mapping[str, Metric]:

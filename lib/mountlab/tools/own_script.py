@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import Measurement, Program, Scalar, Target, everywhere
@@ -130,6 +130,8 @@ class Script:
     """Arguments of both calls, behind the program."""
     timed: tuple[str, ...]
     """Arguments of the timed call only."""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """Name to text of what lies beside it."""
 
     def command(
         self, output: str, target: Target, cache: Cache | None, fill: Sequence[tuple[str, ...]] = ()
@@ -140,7 +142,7 @@ class Script:
             argv=("sh", path, self.program, "measure", *self.common, *self.timed),
             prepare=(("sh", path, self.program, "prepare", *self.common, str(seed)),),
             fill=tuple(fill),
-            files={path: script_text(self.name)},
+            files={path: script_text(self.name), **{f"{output}/{name}": text for name, text in self.beside.items()}},
             cache=cache,
             seed=target.seed,
         )

@@ -49,3 +49,48 @@ undo_md() {
 }
 
 stop_md() { mdadm --quiet --stop "$array" >&2 || ! find_md >/dev/null; }
+
+# --- a member that is lost and comes back
+
+# `whole`, or how many members are missing and what the array does.
+whole_md() {
+    array=$(find_md) || { echo gone; return; }
+    attributes=/sys/block/${array##*/}/md
+    read -r missing <"$attributes/degraded" && read -r action <"$attributes/sync_action" || return
+    if [ "$missing $action" = '0 idle' ]; then echo whole; else echo "degraded, $missing missing, $action"; fi
+}
+
+# The directory of $member in the array; fails where it is none of it.
+find_place() {
+    array=$(find_md) || return
+    place=$(readlink -f "$member") place=/sys/block/${array##*/}/md/dev-${place##*/}
+    [ -e "$place" ]
+}
+
+# The kernel lets go of it only when what is under way has ended.
+lose_md() {
+    find_place || refuse "$member is no member of the array $uuid"
+    mdadm --quiet --manage "$array" --fail "$member" >&2 && try_again mdadm --quiet --manage "$array" --remove "$member" >&2
+}
+
+blank_md() {
+    ! find_place || refuse "$member is a member of $array now"
+    [ "$(carried "$member")" = "$hex" ] || refuse "$member does not carry the UUID $uuid of the array"
+    mdadm --quiet --zero-superblock "$member" >&2
+}
+
+bring_md() { # replaced|returned
+    ! find_place || refuse "$member is a member of $array now"
+    if [ "$1" = returned ]; then
+        mdadm --quiet --manage "$array" --re-add "$member" >&2 || return
+    else
+        is_bare "$member" || refuse "$member is not blank"
+        mdadm --quiet --manage "$array" --add "$member" >&2 || return
+    fi
+    find_place && attributes=/sys/block/${array##*/}/md
+}
+
+is_rebuilt_md() {
+    { read -r missing <"$attributes/degraded" && read -r action <"$attributes/sync_action"; } 2>/dev/null
+    [ "$missing $action" = '0 idle' ]
+}

@@ -1,0 +1,280 @@
+"""degrade in a virtual box with md and ZFS: a member is lost and comes back, and what a kill leaves in between is
+undone."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from conftest import prepared_vm, share_vm
+from mountlab.box.connection import BoxConnection
+from mountlab.box.embedded import open_box
+from mountlab.box.leftovers import remove_leftovers
+from mountlab.core.model import Place, Step
+from mountlab.core.shell import script_argv, script_text
+from mountlab.filesystems import FAMILIES
+from mountlab.filesystems.guard import read_permission, uuid_for
+from mountlab.filesystems.members import planned_array
+from mountlab.results import store
+from mountlab.runner import workflow
+from mountlab.sweep.box_file import parse_box
+from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
+from rows import every_row
+from sweeps import as_is
+
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.requires_program("qemu-system-x86_64"),
+]
+
+ROOT = "/var/tmp/redundant"
+RUN_DIR = f"{ROOT}/20260101T000000-redundant"
+LEFT = "zpool list -H -o name; grep ^md /proc/mdstat; losetup --list --noheadings; ls /dev /dev/md | grep mountlab-"
+
+
+def md(level: str, members: int, *above: dict[str, Any], **options: Any) -> dict[str, Any]:
+    stack = [{"layer": "md", "level": level, **options}, *above]
+    return {"type": "ext4", "image": "48MiB", "members": members, "stack": stack}
+
+
+def pool(kind: str, members: int) -> dict[str, Any]:
+    vdevs = [{kind: [*range(1, members + 1)]}]
+    return {"type": "zfs", "image": "80MiB", "members": members, "preallocate": False, "vdevs": vdevs}
+
+
+ARRAYS: dict[str, dict[str, Any]] = {
+    "raid1": md("raid1", 2, bitmap="internal"),
+    "raid4": md("raid4", 3),
+    "raid5": md("raid5", 4, journal=True),
+    "raid6": md("raid6", 4, {"layer": "luks"}),
+    "raid10": md("raid10", 4),
+    "mirror": pool("mirror", 2),
+    "raidz1": pool("raidz1", 3),
+}
+RETURNS = ("raid1", "mirror", "raidz1")
+"""Those that know what was written while a member was away."""
+
+
+def sh(box: BoxConnection, script: str) -> str:
+    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
+    assert done.ok, done.error_text
+    return done.text.strip()
+
+
+@pytest.fixture(scope="module")
+def redundant_box() -> Iterator[BoxConnection]:
+    """A virtual box with md and ZFS, which takes ten minutes to build where this machine has none yet."""
+    box = parse_box({"embedded": "vm", "with": ["zfs"], "disks": 3}, name="vm", where="vm.yml")
+    with open_box(prepared_vm(box)) as connection:
+        yield connection
+
+
+# --- lost, and given back ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, redundant_box: BoxConnection) -> store.Run:
+    lost = {"tool": "degrade", "size": "2MiB", "cache": "cold"}
+    workloads = {"replaced": lost, "returned": {**lost, "back": "returned", "member": "first"}}
+    resolved = as_is(filesystems=ARRAYS, workloads=workloads, design={"repeats": 1, "on_ineffective": "caveat"})
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(redundant_box, patch)
+        return store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("results")))
+
+
+@every_row(
+    ("name", "workload"),
+    [(name, "replaced") for name in ARRAYS] + [(name, "returned") for name in RETURNS],
+)
+def test_a_lost_member_is_not_written_to_and_the_array_is_whole_again(run: store.Run, name: str, workload: str) -> None:
+    """The tool itself refuses a trial without a degraded array, or with other contents of its files."""
+    rows = run.trials[(run.trials["filesystem"] == name) & (run.trials["workload"] == workload)]
+    (row,) = rows.to_dict("records")
+    assert (row["status"], row["reason"]) == ("ok", "")
+    figures = run.measurements[run.measurements["trial_id"] == row["trial_id"]]
+    assert {("read_bandwidth", "degraded"), ("write_bandwidth", "degraded"), ("operation_latency", "rebuild")} <= {
+        *zip(figures["metric"], figures["label"], strict=True)
+    }
+
+
+@every_row("name", [name for name in ARRAYS if name not in RETURNS])
+def test_a_member_does_not_return_without_a_bitmap(run: store.Run, name: str) -> None:
+    rows = run.trials[(run.trials["filesystem"] == name) & (run.trials["workload"] == "returned")]
+    (row,) = rows.to_dict("records")
+    assert (row["status"], "bitmap: internal" in row["reason"]) == ("skipped", True)
+
+
+@every_row("name", RETURNS)
+def test_less_is_copied_to_a_member_that_returns_than_to_a_new_one(run: store.Run, name: str) -> None:
+    """What it holds already is not copied: of md all but the overwritten file, of ZFS what is in use but that."""
+    own = run.measurements[run.measurements["filesystem"] == name]
+    filled = {}
+    for workload in ("replaced", "returned"):
+        figures = own[(own["workload"] == workload) & (own["label"] == "rebuild")].set_index("metric")["value"]
+        filled[workload] = figures["bandwidth"] * figures["operation_latency"]
+    assert 0 < filled["returned"] < filled["replaced"]
+
+
+def test_nothing_of_them_is_left(run: store.Run, redundant_box: BoxConnection) -> None:
+    assert run.trials["status"].isin(["ok", "skipped"]).all()
+    assert redundant_box.run(("sh", "-c", LEFT), root=True).text.strip() == ""
+
+
+# --- killed in between ------------------------------------------------------------------------------------------------
+
+DISKS = tuple(f"/dev/disk/by-id/virtio-mountlab-disk{number}" for number in (1, 2, 3))
+PLACE = Place(
+    run_id="redundant",
+    run_dir=RUN_DIR,
+    mountpoint=f"{RUN_DIR}/mnt/f",
+    image=f"{RUN_DIR}/img/f.img",
+    uuid=uuid_for("", "redundant"),
+)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where the script that loses a member ends."""
+
+    stage: str
+    """What it does, or has done, last."""
+    after_s: float = 0.0
+
+
+KILLS = (Kill("losing", 0.1), Kill("lost"), Kill("blank"), Kill("filling", 0.4), Kill("whole"))
+ENTRIES: dict[str, dict[str, Any]] = {
+    "md": {"type": "ext4", "stack": [{"layer": "md", "level": "raid5"}]},
+    "zfs": {"type": "zfs", "vdevs": [{"raidz1": ["a", "b", "c"]}]},
+}
+ON_IMAGES = {"image": "80MiB", "members": 3, "preallocate": False}
+
+
+@pytest.fixture
+def run_dir(redundant_box: BoxConnection) -> Iterator[str]:
+    prepare_run(redundant_box)
+    yield RUN_DIR
+    clean(redundant_box)
+    redundant_box.run(("rm", "-rf", ROOT), root=True)
+
+
+def prepare_run(box: BoxConnection) -> None:
+    name = RUN_DIR.removeprefix(f"{ROOT}/")
+    sh(box, f"mkdir -p {RUN_DIR}/img && echo made >{ROOT}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
+    sh(box, f"echo images >{RUN_DIR}/img/.mountlab")
+
+
+def clean(box: BoxConnection) -> list[Any]:
+    return remove_leftovers(box, below=(ROOT, "/dev/shm/redundant"))  # of the guest
+
+
+def disks_of(box: BoxConnection) -> tuple[tuple[str, str], ...]:
+    """The stable names of the disks and their identities, by which the guard takes them for claimed ones."""
+    found = []
+    for disk in DISKS:
+        looked = box.run(script_argv("guard.sh", disk, "", ""), root=True)
+        assert looked.ok, looked.error_text
+        found.append((disk, read_permission(looked.error_text)[0]))
+    return tuple(found)
+
+
+def losing_script(entry: dict[str, Any], place: Place) -> str:
+    """What makes and mounts a file system, loses its second device and gives it back, and stops at stage $1."""
+    fs = read_filesystem("f", FilesystemFile(**entry), "f")
+    place = replace(place, layer_uuids=tuple(uuid_for("", place.uuid, str(n)) for n, _ in enumerate(fs.stack)))
+    array = planned_array(fs, place)
+    assert array is not None
+    verb = f'sh {ROOT}/layer.sh "$1" {RUN_DIR} {array.uuid} 2'
+    lines = [_line(step) for step in FAMILIES[fs.type].steps(fs, place)]
+    head = (
+        f"reached() {{ echo $1 >>{ROOT}/stage; [ $1 != $stop ] || exec sleep 300; }}\nlayer() {{ {verb} $2; }}\nstop=$1"
+    )
+    acts = ("reached losing", "layer lose", "reached lost", "layer blank", "reached blank", "reached filling")
+    return "\n".join([head, *lines, *(f"{act} || exit" for act in acts), "layer bring replaced", "reached whole"])
+
+
+def _line(step: Step) -> str:
+    """A step in a line. Nothing is written to the disks, and so what they hold need not be alike."""
+    argv = [word for each in step.argv for word in ((each, "--assume-clean") if each == "--level=raid5" else (each,))]
+    words = (f'"${word}"' if word[:1] == "{" and "\n" not in word else shlex.quote(word) for word in argv)
+    line = " ".join(words)
+    return f"{step.binds}=$({line}) || exit" if step.binds else f"{line} >/dev/null || exit"
+
+
+def put(box: BoxConnection, path: str, text: str) -> None:
+    """Write a file on the box, in parts that a command may hold."""
+    packed = base64.b64encode(gzip.compress(text.encode())).decode()
+    sh(box, f": >{path}.gz")
+    for at in range(0, len(packed), 16_384):
+        sh(box, f"echo {packed[at : at + 16_384]} | base64 -d >>{path}.gz")
+    sh(box, f"gunzip -c {path}.gz >{path}; rm {path}.gz")
+
+
+def _killed(kill: Kill) -> str:
+    """The script that begins the other one, waits for a stage of it and kills it."""
+    stop = kill.stage if not kill.after_s else "nowhere"
+    return f"""cd {ROOT}; : >stage; setsid sh script {stop} >said 2>&1 & pid=$!
+        until grep -qx {kill.stage} {ROOT}/stage; do
+            kill -0 $pid 2>/dev/null || {{ cat {ROOT}/said >&2; exit 1; }}
+            sleep 0.05
+        done
+        sleep {kill.after_s}; kill -s KILL -- -$pid; wait; true"""
+
+
+@every_row("kind", list(ENTRIES))
+@pytest.mark.parametrize("marked", [False, True], ids=["images", "disks"])
+def test_a_trial_that_is_killed_while_a_member_is_lost_leaves_nothing(
+    redundant_box: BoxConnection, run_dir: str, kind: str, marked: bool
+) -> None:
+    """Afterwards the guard knows each disk for one that Mountlab may use."""
+    disks = disks_of(redundant_box)
+    place, entry = PLACE, {**ENTRIES[kind], **ON_IMAGES}
+    if marked:
+        entry = {**ENTRIES[kind], "device": ["a", "b", "c"]}
+        first, *more = disks
+        uuid = uuid_for(first[1], "redundant")
+        place = replace(PLACE, device=first[0], device_id=first[1], more_devices=tuple(more), uuid=uuid)
+    elif kind == "zfs":
+        entry = {**entry, "vdevs": [{"raidz1": [1, 2, 3]}]}
+    for kill in KILLS[: -1 if marked else None]:  # a whole disk is filled slowly
+        prepare_run(redundant_box)
+        put(redundant_box, f"{ROOT}/layer.sh", script_text("layer.sh"))
+        put(redundant_box, f"{ROOT}/script", f"export MOUNTLAB_RUN=redundant\n{losing_script(entry, place)}")
+        sh(redundant_box, _killed(kill))
+        sh(redundant_box, f"rm {ROOT}/layer.sh {ROOT}/script {ROOT}/stage {ROOT}/said")
+        removed = clean(redundant_box)
+        assert [found for found in removed if not found.removed and found.kind != "foreign"] == [], kill
+        assert "mountlab-" not in redundant_box.run(("sh", "-c", LEFT), root=True).text, kill
+        assert "md" not in sh(redundant_box, "grep ^md /proc/mdstat || true"), kill
+        assert disks_of(redundant_box) == disks, kill
+
+
+def test_only_members_of_an_array_that_this_run_made_are_taken_out(redundant_box: BoxConnection, run_dir: str) -> None:
+    """Another UUID, another number, and a record that names an array of others: nothing is lost."""
+    uuid = uuid_for("", "redundant", "0")
+    loops = sh(
+        redundant_box,
+        f"cd {RUN_DIR}/img; for n in 1 2; do truncate -s 32M f-$n.img; losetup --find --show $PWD/f-$n.img; done",
+    ).split()
+    create = f"mdadm --create /dev/md/others --level=1 --raid-devices=2 --run --assume-clean --quiet {' '.join(loops)}"
+    try:
+        sh(redundant_box, f"{create} </dev/null")
+        refused = {}
+        for name, record in {"unknown": "", "of others": f"{uuid} md images {' '.join(loops)}"}.items():
+            sh(redundant_box, f"echo '{record}' >{run_dir}/layers")
+            done = redundant_box.run(script_argv("layer.sh", "lose", run_dir, uuid, "1"), root=True)
+            refused[name] = (done.ok, done.error_text.strip())
+        assert refused == {
+            "unknown": (False, f"refused: {run_dir} has no record of a layer {uuid}"),
+            "of others": (False, f"refused: md {uuid} is not there"),
+        }
+        assert sh(redundant_box, "cat /sys/block/$(basename $(readlink -f /dev/md/others))/md/degraded") == "0"
+    finally:
+        stop = f"mdadm --stop --quiet /dev/md/others; losetup -d {' '.join(loops)}; rm -f {run_dir}/layers"
+        redundant_box.run(("sh", "-c", stop), root=True)
