@@ -1,5 +1,5 @@
-"""What /proc/mdstat tells of arrays, and the kernel of pools of ZFS: recordings of Linux 6.1 with OpenZFS 2.1.11, and the
-lines of the documentation."""
+"""What /proc/mdstat shows of arrays, and the kernel of pools of ZFS: recordings of Linux 6.1 with OpenZFS 2.1.11, and
+the lines of the documentation."""
 
 from __future__ import annotations
 

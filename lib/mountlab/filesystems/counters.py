@@ -119,7 +119,7 @@ class Around:
     """Array of md to what it was doing, or lacked, before or after the trial; a clean one is not listed. None where the
     kernel shows none."""
     pools: Mapping[str, str] | None = None
-    """Pool of ZFS to its state before or after the trial where that was not ONLINE; None where the kernel shows none."""
+    """Pool of ZFS to its state before or after the trial, if that was not ONLINE; None where the kernel shows none."""
     lazy_init: bool | None = None
     """Whether the kernel was still writing inode tables of an ext4 file system of the box."""
     kernel_log: tuple[str, ...] | None = None
