@@ -31,11 +31,15 @@ _MODULES = {"thin": "dm-thin-pool", "cache": "dm-cache", "writecache": "dm-write
 _CACHES = ("cache", "writecache")
 _PARITY = {"raid5": 1, "raid6": 2}
 _STRIPED = ("striped", "raid5", "raid6", "raid10")
+_RAID = ("raid1", "raid5", "raid6", "raid10")
+_MODES = {"J": "journal", "B": "bitmap"}
+"""Mode of dm-integrity in the kernel's table to LVM's word for it."""
 _OVERHEAD = 16 * MIB
 """Of each device, at most: the metadata of the group, that of the copies, and what is no whole extent of 4 MiB."""
 
 _POOL = 0.89
-"""Of a group, what a pool of 90 % of it offers at least: its own metadata is a thousandth and less."""
+"""Of a group, what 90 % of it offers at least: to a pool, whose own metadata is a thousandth and less, and to copies with
+checksums, which have 4 MiB and as much again for each 500 MB (lvmraid(7))."""
 _SHARE = 0.47
 """Of a group, what a volume of 48 % of it offers at least, whose copies have the rest."""
 _CHUNKS = {"thin": (64 * KIB, GIB), "cache": (32 * KIB, GIB), "snapshot": (4 * KIB, 512 * KIB)}
@@ -61,16 +65,20 @@ class Lvm(LayerKind):
                        "it LVM's own choice."),
         "block_size": Option(kind="size", help="Of writecache: what it keeps at once, `512B` or `4KiB`. Without it "
                              "LVM's own choice."),
+        "integrity": Option(kind="choice", choices=tuple(_MODES.values()),
+                            help="Of copies and parity: a checksum of each block on each device, by dm-integrity, which "
+                            "the other copy repairs; and what keeps it right after a crash. It takes up to a tenth."),
     }  # fmt: skip
 
     goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "stripe": _STRIPED, "chunk": tuple(_CHUNKS), "mode": ("cache",), "block_size": ("writecache",),
+        "integrity": _RAID,
     }  # fmt: skip
 
     def modules(self, layer: StackLayer) -> tuple[str, ...]:
         kind = str(layer.options["kind"])
         module = "dm-raid" if kind.startswith("raid") else _MODULES.get(kind)
-        return ("dm-mod", *((module,) if module else ()))
+        return ("dm-mod", *((module,) if module else ()), *(("dm-integrity",) if "integrity" in layer.options else ()))
 
     def check(self, layer: StackLayer, below: int, *, where: str) -> None:
         kind = str(layer.options["kind"])
@@ -104,11 +112,14 @@ class Lvm(LayerKind):
             f"--chunksize={int(options.get('chunk', 0)) // KIB}k": "chunk" in options,
             f"--cachemode={options.get('mode')}": "mode" in options,
             f"--cachesettings=block_size={options.get('block_size')}": "block_size" in options,
+            "--raidintegrity=y": "integrity" in options,
+            f"--raidintegritymode={options.get('integrity')}": "integrity" in options,
         }
         return (f"volumes={volumes}", *words_that_hold(words), "--", *below)
 
     def holds(self, layer: StackLayer, size: int, below: int) -> int:
         kind, each = str(layer.options["kind"]), max(0, size - _OVERHEAD)
+        each = int(each * _POOL) if "integrity" in layer.options else each
         if kind in ("raid1", "raid10"):
             return each if kind == "raid1" else each * below // 2
         chunk = int(layer.options.get("chunk", 1))
@@ -123,7 +134,7 @@ class Lvm(LayerKind):
         volumes = {row[0].strip("[]"): row[1:] for row in rows if len(row) > 4}
         empty = [""] * 5
         data, holds_chunk = volumes.get("data", empty), {"thin": "pool", "snapshot": "kept"}
-        target = _target(report.get("table", ""))
+        target, modes = _target(report.get("table", "")), _integrity_modes(report.get("table", ""))
         for name, value in layer.options.items():
             shown, source = {
                 "kind": (data[0], "lvs segtype"),
@@ -131,6 +142,7 @@ class Lvm(LayerKind):
                 "chunk": (volumes.get(holds_chunk.get(str(layer.options["kind"]), "data"), empty)[3], "lvs chunk_size"),
                 "mode": (next((word for word in target if word in ("writethrough", "writeback")), ""), "the table"),
                 "block_size": ((target[4:] or [""])[0], "the table"),
+                "integrity": (", ".join(modes), "the table"),
             }[name]
             if name == "kind" and target[:1] == ["snapshot-origin"]:
                 shown, source = "snapshot", "the table"
@@ -141,3 +153,9 @@ def _target(table: str) -> list[str]:
     """Return the kernel's target of the volume with its arguments, from `dmsetup table`."""
     lines = (line.partition(": ") for line in table.splitlines())
     return next((words.split()[2:] for name, _, words in lines if name.endswith("-data")), [])
+
+
+def _integrity_modes(table: str) -> list[str]:
+    """Return in which modes dm-integrity keeps checksums below the volume, from `dmsetup table`."""
+    rows = (line.partition(": ")[2].split() for line in table.splitlines())
+    return sorted({_MODES.get(row[6], row[6]) for row in rows if len(row) > 6 and row[2] == "integrity"})

@@ -41,16 +41,18 @@ make_lvm() {
         # shellcheck disable=SC2086
         lvm_with lvconvert -qq -y $options --cachevol fast "$name/data" >&2 ;;
     *)
+        # Checksums take their room from what lvcreate leaves.
+        case $options in *--raidintegrity=*) part='90%FREE' ;; *) part='100%FREE' ;; esac
         # shellcheck disable=SC2086
-        lvm_with lvcreate -qq -y -Wn -Zn -l '100%FREE' -n data $options "$name" >&2 || return
+        lvm_with lvcreate -qq -y -Wn -Zn -l "$part" -n data $options "$name" >&2 || return
         until_in_sync ;;
     esac
 }
 
-# The first synchronisation is no part of what is measured.
+# The first synchronisation is no part of what is measured, nor are first checksums: each part below has its own percent.
 until_in_sync() {
-    while percent=$(lvm_with lvs --noheadings -o copy_percent "$name/data" 2>/dev/null | tr -d ' '); do
-        case $percent in '' | 100.00) return 0 ;; esac
+    while percents=$(lvm_with lvs -a --noheadings -o copy_percent "$name" 2>/dev/null); do
+        case $(printf %s "$percents" | tr -d ' ' | grep -vx 100.00 | tr -d '\n') in '') return 0 ;; esac
         sleep 0.5 2>/dev/null || sleep 1
     done
 }
