@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -390,6 +391,24 @@ def test_published_ratios_stand_beside_ours() -> None:
     assert {"tmpfs: dd, write 2 GiB", "published", "ours", "11"} <= set(texts(plot))
     assert "ours not measured" in plot.alt
     assert plot.title == "Of 2 published ratios, 1 points the same way as ours and for 1 ours is undecided."
+
+
+def test_many_published_ratios_stand_in_one_row_with_ours_and_those_not_measured_are_left_out() -> None:
+    (theirs, ours), *_ = [(theirs, ours) for theirs, ours in pairs(RUN) if ours]
+    names = [f"layout-{number}" for number in range(14)]
+    many = [
+        (replace(theirs, candidate=name, what=what), replace(ours, candidate=name) if name != names[-1] else None)
+        for what in ("write", "read")
+        for name in names
+    ]
+    plot = plots.plot_published(many, filesystems=names)
+    shown = texts(plot)
+    assert {"write", "read", "layout-0", "◇ 11"} <= set(shown)
+    assert shown.count("layout-12") == 2, "one row below each heading"
+    assert "layout-13" not in shown
+    assert marker_places(plot, "D").count(many[0][0].ratio) == 26
+    assert any("◇ published" in text for text in shown)
+    assert "layout-13" in " ".join(texts(plots.plot_published([(a, None) for a, _ in many], filesystems=names)))
 
 
 # --- simulated runs ---------------------------------------------------------------------------------------------------

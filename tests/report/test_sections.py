@@ -14,6 +14,7 @@ import yaml
 from facts import known
 from mountlab.analysis.estimates import estimate_frame
 from mountlab.analysis.inside import Inside
+from mountlab.analysis.published import beside
 from mountlab.analysis.sweep_comparisons import comparisons
 from mountlab.checks.layers import CellWrites, LayerWrites
 from mountlab.core import names, numbers
@@ -268,6 +269,19 @@ def test_published_figures_with_their_source_and_a_warning() -> None:
     assert "A: an article of 2013/2015, ext4-era hard disk" in text
     assert "tmpfs 598\u00a0MB/s" in text
     assert "not measured" in text
+
+
+def test_of_many_published_figures_those_that_were_not_measured_are_folded() -> None:
+    (theirs,) = [each.theirs for each in beside(RUN) if each.ours and not each.theirs.claim][:1]
+    others = [replace(theirs, candidate=f"layout-{number}", says="quartiles 10 and 12") for number in range(13)]
+    page = repr(sections.published(changed(published=[theirs, *others]))._repr_html_())
+    shown, _, folded = page.partition("<details")
+    assert "13 that this run did not measure" in folded
+    assert "11 times, quartiles 10 and 12" in folded
+    assert theirs.candidate in shown
+    assert "layout-0" not in shown.partition("<table")[2]
+    few = repr(sections.published(changed(published=[theirs, *others[:3]]))._repr_html_())
+    assert "<details" not in few
 
 
 # --- facts and parameters ---------------------------------------------------------------------------------------------

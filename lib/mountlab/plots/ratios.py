@@ -21,6 +21,8 @@ from mountlab.wording import verdicts
 _LEAST_ZONE = 0.01
 """A zone that is a smaller share of the axis would look like the line of the baseline."""
 _PUBLISHED = Mark(INK, "D", "◇")
+_MOST_LOOSE = 12
+"""So many published ratios have two rows each, and a heading."""
 
 
 def plot_ratios(
@@ -74,16 +76,18 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
     return f"{label}: {noun}{less}" if len(same_workload) > 1 or less else label
 
 
-def draw_ratio(axes: Axes, y: float, comparison: Comparison, mark: Mark, *, doubtful: bool = False) -> None:
-    """Interval, dot and figures of one comparison. The dot is hollow where it is undecided, and grey where it is not to
-    be used."""
+def draw_ratio(
+    axes: Axes, y: float, comparison: Comparison, mark: Mark, *, doubtful: bool = False, shift: float = 8
+) -> None:
+    """Interval, dot and figures of one comparison, these so many points right of the axis. The dot is hollow where it is
+    undecided, and grey where it is not to be used."""
     shown, unusable = comparison.verdict_interval, comparison.verdict == "not usable"
     own = replace(mark, colour=UNUSABLE) if unusable else mark
     interval(axes, y, shown.low, shown.high, colour=own.colour)
     figures = f"{verdicts.compared_figures(comparison)}{f' {verdicts.DOUBTFUL}' if doubtful else ''}"
     text = f"{comparison.candidate}: {figures}{', do not use' if unusable else ''}"
     dot(axes, comparison.ratio, y, own, hollow=unusable or comparison.verdict == "undecided", text=text)
-    beside(axes, 1, y, "do not use" if unusable else figures)
+    beside(axes, 1, y, "do not use" if unusable else figures, shift=shift)
 
 
 def ratio_axis(
@@ -113,30 +117,53 @@ def ratio_axis(
 
 
 def plot_published(pairs: Sequence[tuple[PublishedFigure, Comparison | None]], *, filesystems: Sequence[str]) -> Plot:
-    """Published ratios (hollow diamonds, without an interval) above ours (with one), on a log axis.
+    """Published ratios (hollow diamonds, without an interval) above ours (with one), on a log axis. Of many both are in
+    one row, below a heading for each `what`, and those that were not measured are left out.
 
     `pairs` as `verdicts.ours_beside` finds them; ours is None where this run has no such comparison. `filesystems`:
     all of the sweep, in its order. Raises InputError where no ratio was published.
     """
     drawn = [(theirs, ours) for theirs, ours in pairs if 0 < theirs.ratio < math.inf]
     require(drawn, "published ratio")
-    headings = {f"{theirs.candidate}: {theirs.what}": (theirs, ours) for theirs, ours in drawn}
-    rows = Rows.of({group: ["published", "ours"] if ours else ["published"] for group, (_, ours) in headings.items()})
-    marks = marks_of(filesystems, {ours.candidate for _, ours in drawn if ours})
-    measured = [ours for _, ours in drawn if ours and verdicts.effect(ours) >= 0]
+    measured = [(theirs, ours) for theirs, ours in drawn if ours]
+    dense = len(drawn) > _MOST_LOOSE and len({(theirs.what, theirs.candidate) for theirs, _ in drawn}) == len(drawn)
+    shown = measured if dense and measured else drawn
+    rows = Rows.of(_dense_rows(shown) if dense else _loose_rows(shown))
+    marks = marks_of(filesystems, {ours.candidate for _, ours in shown if ours})
+    usable = [ours for _, ours in shown if ours and verdicts.effect(ours) >= 0]
     with row_figure(rows) as (figure, axes):
-        ratios = [*(theirs.ratio for theirs, _ in drawn), *(ours.ratio for ours in measured)]
-        ratio_axis(axes, rows, ratios, measured, drawn[0][0].baseline, 0.0)
-        for group, (theirs, ours) in headings.items():
-            y = rows.places[group, "published"]
-            dot(axes, theirs.ratio, y, _PUBLISHED, hollow=True)
-            beside(axes, 1, y, numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value)
+        ratios = [*(theirs.ratio for theirs, _ in shown), *(ours.ratio for ours in usable)]
+        ratio_axis(axes, rows, ratios, usable, shown[0][0].baseline, 0.0)
+        for theirs, ours in shown:
+            group, above, below = _published_places(theirs, dense=dense)
+            y, figures = rows.places[group, above], numbers.ratio_figures(theirs.ratio, math.nan, math.nan).value
+            beside(axes, 1, y, f"◇ {figures}" if dense else figures)
             if ours:
-                draw_ratio(axes, rows.places[group, "ours"], ours, marks[ours.candidate])
+                draw_ratio(axes, rows.places[group, below], ours, marks[ours.candidate], shift=52 if dense else 8)
+            dot(axes, theirs.ratio, y, _PUBLISHED, hollow=True)
+        if dense:
+            axes.set_xlabel(f"{axes.get_xlabel()}; ◇ published")
     lines = [
         f"{theirs.candidate}, {theirs.what}: published {numbers.ratio_figures(theirs.ratio, math.nan, math.nan)}, ours "
         + (str(verdicts.compared_figures(ours)) if ours else "not measured")
-        for theirs, ours in drawn
+        for theirs, ours in shown
     ]
-    alt = f"Published ratios to {drawn[0][0].baseline} beside ours. {in_alt(lines)}"
+    alt = f"Published ratios to {shown[0][0].baseline} beside ours. {in_alt(lines)}"
     return Plot(figure, verdicts.published_sentence(drawn), alt)
+
+
+def _loose_rows(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> dict[str, list[str]]:
+    return {
+        f"{theirs.candidate}: {theirs.what}": ["published", "ours"] if ours else ["published"] for theirs, ours in pairs
+    }
+
+
+def _dense_rows(pairs: Sequence[tuple[PublishedFigure, Comparison | None]]) -> dict[str, list[str]]:
+    return by_key((theirs.what, theirs.candidate) for theirs, _ in pairs)
+
+
+def _published_places(theirs: PublishedFigure, *, dense: bool) -> tuple[str, str, str]:
+    """Return the heading, and the names of the rows of the published ratio and of ours."""
+    if dense:
+        return theirs.what, theirs.candidate, theirs.candidate
+    return f"{theirs.candidate}: {theirs.what}", "published", "ours"

@@ -15,6 +15,8 @@ from mountlab.report.sections import frames
 from mountlab.report.sections.shared import names_of
 from mountlab.wording import verdicts
 
+_MOST_UNMEASURED = 12
+
 
 @frames.attach(frames.published)
 def published(run: RunView) -> Html:
@@ -32,7 +34,18 @@ def published(run: RunView) -> Html:
     sentence = agreement if len(pairs) < len(results) else ""
     sources = {figure.study: figure.source for figure in run.published}
     studies = html.items(f"{study}: {source}" for study, source in sources.items())
-    return html.joined(sentence, note, plot, _published_table(results), studies)
+    return html.joined(sentence, note, plot, _published_tables(results), studies)
+
+
+def _published_tables(results: Sequence[Beside]) -> Html:
+    """One table; of many rows those that were not measured are folded."""
+    measured = [result for result in results if result.ours]
+    if not measured or len(results) - len(measured) <= _MOST_UNMEASURED:
+        return _published_table(results)
+    rest = [result for result in results if not result.ours]
+    return html.joined(
+        _published_table(measured), html.details(f"{len(rest)} that this run did not measure", _published_table(rest))
+    )
 
 
 def _published_table(results: Sequence[Beside]) -> Html:
@@ -45,7 +58,8 @@ def _published_table(results: Sequence[Beside]) -> Html:
         ]
         ratio = (figures.value, figures.interval) if figures else (numbers.MISSING, "")
         agreement = verdicts.agreement_text(result.agreement, result.why)
-        rows.append([theirs.what, *published, verdicts.claim_text(theirs), *ratio, agreement, theirs.study])
+        claim = verdicts.claim_text(theirs) + (f", {theirs.says}" if theirs.says and not theirs.claim else "")
+        rows.append([theirs.what, *published, claim, *ratio, agreement, theirs.study])
     ours = (*numeric("Our ratio"), Column("Our interval", "interval"))
     head: Head = ["What", "Candidate", "Baseline", "Published", *ours, "Ours", "Study"]
     return html.table(head, [Rows(rows)], caption="Published, and our ratio")
