@@ -79,8 +79,8 @@ def _ratio_group(comparison: Comparison, among: Sequence[Comparison]) -> str:
 def draw_ratio(
     axes: Axes, y: float, comparison: Comparison, mark: Mark, *, doubtful: bool = False, shift: float = 8
 ) -> None:
-    """Interval, dot and figures of one comparison, these so many points right of the axis. The dot is hollow where it is
-    undecided, and grey where it is not to be used."""
+    """Interval, dot and figures of one comparison, these `shift` points right of the axis. The dot is hollow where it
+    is undecided, and grey where it is not to be used."""
     shown, unusable = comparison.verdict_interval, comparison.verdict == "not usable"
     own = replace(mark, colour=UNUSABLE) if unusable else mark
     interval(axes, y, shown.low, shown.high, colour=own.colour)

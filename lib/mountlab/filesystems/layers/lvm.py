@@ -38,8 +38,8 @@ _OVERHEAD = 16 * MIB
 """Of each device, at most: the metadata of the group, that of the copies, and what is no whole extent of 4 MiB."""
 
 _POOL = 0.89
-"""Of a group, what 90 % of it offers at least: to a pool, whose own metadata is a thousandth and less, and to copies with
-checksums, which have 4 MiB and as much again for each 500 MB (lvmraid(7))."""
+"""Of a group, what 90 % of it offers at least: to a pool, whose own metadata is a thousandth and less, and to copies
+with checksums, which take 4 MiB and as much again for each 500 MB (lvmraid(7))."""
 _SHARE = 0.47
 """Of a group, what a volume of 48 % of it offers at least, whose copies have the rest."""
 _CHUNKS = {"thin": (64 * KIB, GIB), "cache": (32 * KIB, GIB), "snapshot": (4 * KIB, 512 * KIB)}
@@ -66,8 +66,8 @@ class Lvm(LayerKind):
         "block_size": Option(kind="size", help="Of writecache: what it keeps at once, `512B` or `4KiB`. Without it "
                              "LVM's own choice."),
         "integrity": Option(kind="choice", choices=tuple(_MODES.values()),
-                            help="Of copies and parity: a checksum of each block on each device, by dm-integrity, which "
-                            "the other copy repairs; and what keeps it right after a crash. It takes up to a tenth."),
+                            help="Of copies and parity: dm-integrity keeps a checksum of each block of each, and this keeps "
+                            "it right after a crash. What does not match is repaired from the other copy."),
     }  # fmt: skip
 
     goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {
