@@ -9,7 +9,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.vdevs import shown_layout
-from mountlab.filesystems.zfs import POOL_FILE, pool_name, pool_trouble
+from mountlab.filesystems.zfs import POOL_FILE, commands, pool_name, pool_trouble
 from mountlab.runner.conformance.filesystems import PLACE, shortened
 from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from rows import every_row
@@ -79,6 +79,9 @@ def test_pool_dataset_and_layout_are_three_parts_of_one_command() -> None:
         ({"mkfs": ["-o", "cachefile=none"]}, "Mountlab sets cachefile itself", "ashift"),
         ({"mkfs": ["-O", "canmount=off"]}, "Mountlab sets canmount itself", "recordsize"),
         ({"mkfs": ["-o", "ashift=8"]}, "not a value for ashift", "9 to 16"),
+        ({"mkfs": ["-O", "encryption=on"]}, "gives a key to the dataset", "options: [encryption=on]"),
+        ({"options": ["encryption=aes-512-gcm"]}, "not a value for encryption", "aes-256-gcm"),
+        ({"options": ["helper=x"]}, "not a property of a dataset", "encryption"),
         ({"mkfs": ["-f"]}, "not options for zpool create", "-O PROPERTY=VALUE"),
         ({"image": "32MiB"}, "too small for zfs", "64.0 MiB"),
         ({"arc": "8MiB"}, "too small for the cache", "64.0 MiB"),
@@ -89,6 +92,15 @@ def test_what_cannot_be_is_refused_with_what_is_allowed(keys: dict[str, Any], wh
         zfs(**keys)
     assert what in refused.value.what
     assert allowed in refused.value.allowed
+
+
+@every_row(
+    ("option", "key"),
+    [("encryption=on", ["-o", "keyformat=passphrase"]), ("encryption=off", []), ("atime=off", [])],
+)
+def test_by_hand_an_encrypted_dataset_asks_for_a_passphrase(option: str, key: list[str]) -> None:
+    _, dataset = commands(zfs(options=[option]), ("/dev/sda",))
+    assert [*dataset] == ["zfs", "create", "-o", "mountpoint=legacy", *key, "-o", option, "POOL/data"]
 
 
 def test_what_belongs_to_the_pool_is_said_where_the_dataset_is_given_it() -> None:
@@ -123,7 +135,8 @@ def test_the_layout_that_zpool_shows_is_read() -> None:
 
 REPORT = {
     "dataset": "p/data\trecordsize\t8192\tlocal\np/data\tatime\ton\tdefault\np/data\tcompression\tgzip\tlocal\n"
-    "p/data\tspecial_small_blocks\t4096\tlocal\n",
+    "p/data\tspecial_small_blocks\t4096\tlocal\n"
+    "p/data\tencryption\taes-256-gcm\t-\n",
     "pool": "p\tashift\t12\tlocal\np\tfeature@lz4_compress\tactive\tlocal\np\tfeature@zstd_compress\tenabled\tlocal\n",
     "status": STATUS,
     "arc": "c_max 134217728\n",
@@ -145,6 +158,10 @@ def judged(keys: dict[str, Any]) -> dict[str, str]:
         ({"options": ["compression=lz4"]}, "compression=lz4", "changed"),
         ({"options": ["atime=off"]}, "atime=off", "changed"),
         ({"options": ["sync=always"]}, "sync=always", "not visible"),
+        ({"options": ["encryption=on"]}, "encryption=on", "in effect"),
+        ({"options": ["encryption=aes-256-gcm"]}, "encryption=aes-256-gcm", "in effect"),
+        ({"options": ["encryption=aes-128-ccm"]}, "encryption=aes-128-ccm", "changed"),
+        ({"options": ["encryption=off"]}, "encryption=off", "changed"),
         ({"options": ["special_small_blocks=4K"]}, "special_small_blocks=4K", "without effect"),
         ({"mkfs": ["-o", "ashift=12"]}, "-o ashift=12", "in effect"),
         ({"mkfs": ["-o", "ashift=9"]}, "-o ashift=9", "changed"),

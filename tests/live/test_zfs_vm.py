@@ -70,6 +70,7 @@ POOLS: dict[str, dict[str, Any]] = {
         mkfs=["-o", "ashift=9", "-o", "failmode=continue"],
         options=["exec=off", "devices=off", "setuid=off"],
     ),
+    "encrypted": on_images(2, {"mirror": [1, 2]}, options=["encryption=aes-256-gcm"]),
     "parts": on_images(
         6,
         {"mirror": [1, 2]},
@@ -156,7 +157,7 @@ def test_a_pool_is_measured_and_all_that_was_asked_of_it_is_in_effect(run: store
     assert {state for state, _ in states.values()} == {"in effect"}, states
 
 
-@every_row("name", ["mirror", "raidz2", "parts"])
+@every_row("name", ["mirror", "raidz2", "encrypted", "parts"])
 def test_a_cold_read_comes_from_the_devices_of_the_pool(run: store.Run, name: str) -> None:
     """The ARC outlives drop_caches; export and import of the pool empty it. Pools that compress, or that store equal
     records once, deliver less: the file is of zeros."""

@@ -169,7 +169,8 @@ def pool_name(place: Place) -> str:
 
 def commands(fs: Filesystem, devices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Return the commands by which a person makes such a pool on these devices."""
-    options = (word for option in fs.options for word in ("-o", option))
+    key = ("keyformat=passphrase",) if _setting(fs, "encryption") not in ("", "off") else ()
+    options = (word for option in (*key, *fs.options) for word in ("-o", option))
     vdevs = (devices[int(word) - 1] if word.isdecimal() else word for word in words(fs))
     return (
         ("zpool", "create", *fs.mkfs, "-O", "mountpoint=none", "POOL", *vdevs),
@@ -195,6 +196,13 @@ def _pool_words(given: tuple[str, ...], where: str) -> Iterator[tuple[str, str]]
                 next_step="name what the pool lies on by image or device, and its parts by vdevs",
             )
         check_property(setting, pool=word == "-o", where=where)
+        if setting.startswith("encryption="):
+            raise ParameterError(
+                "Mountlab gives a key to the dataset of a pool, and to no other",
+                where=where,
+                got=f"{word} {setting}",
+                allowed=f"options: [{setting}]",
+            )
         yield word, setting
 
 

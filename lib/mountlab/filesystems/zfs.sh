@@ -33,8 +33,10 @@ make_zfs() {
     make_nodes || return
     # shellcheck disable=SC2086
     zpool create -f -o cachefile=none -o comment="$hex" -O mountpoint=none $of_pool "$name" $vdevs </dev/null >&2 || return
+    # A raw key is 32 bytes, as many as the UUID has digits: it protects nothing, and is known after an export.
+    case "$of_dataset " in *' encryption=off '*) ;; *' encryption='*) of_dataset="-o keyformat=raw -o keylocation=prompt $of_dataset" ;; esac
     # shellcheck disable=SC2086
-    zfs create -o mountpoint=legacy $of_dataset "$name/data" </dev/null >&2
+    printf %s "$hex" | zfs create -o mountpoint=legacy $of_dataset "$name/data" >&2
 }
 
 make_nodes() {

@@ -44,6 +44,7 @@ DATASET: dict[str, PropertyValues] = {
     "recordsize": Sizes(512, 16 * MIB),
     "compression": _COMPRESSION,
     "checksum": _CHECKSUMS,
+    "encryption": ("off", "on", *(f"aes-{bits}-{mode}" for mode in ("ccm", "gcm") for bits in (128, 192, 256))),
     "dedup": ("on", "off", "verify", *_SHA),
     "sync": ("standard", "always", "disabled"),
     "logbias": ("latency", "throughput"),
@@ -88,8 +89,9 @@ _WORDS = {
     "dir": "on", "gzip-6": "gzip", "posixacl": "posix", "noacl": "off", "zstd-fast-1": "zstd-fast",
 }  # fmt: skip
 """A value to how ZFS shows it."""
-_SINCE = (("xattr", "on", "sa"), ("dedup", "verify", "sha256,verify"))
-"""PropertyValues that newer versions show by another word."""
+_SINCE = (("xattr", "on", "sa"), ("dedup", "verify", "sha256,verify"),
+          ("encryption", "on", "aes-256-gcm"))  # fmt: skip
+"""PropertyValues that newer versions, or all of them, show by another word."""
 
 
 def values_of(name: str, pool: bool) -> PropertyValues | None:

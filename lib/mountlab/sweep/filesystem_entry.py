@@ -181,7 +181,7 @@ def read_filesystem(name: str, entry: FilesystemFile, where: str, *, also: Itera
         preallocate=entry.preallocate is not False,
         over=read_filesystem(name, entry.over, f"{where}.over") if entry.over else None,
         mkfs=_mkfs_words(entry.mkfs or [], f"{where}.mkfs"),
-        options=_mount_options(entry.options or [], f"{where}.options"),
+        options=_mount_options(entry, f"{where}.options"),
         tunables=_tunables(entry.tunables or {}, f"{where}.tunables"),
     )
     family.check(fs, where=where)
@@ -257,11 +257,12 @@ def _mkfs_words(words: list[str], where: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _mount_options(options: list[str], where: str) -> tuple[str, ...]:
-    allowed = "a list with one option an entry, such as [noatime, data=writeback]"
+def _mount_options(entry: FilesystemFile, where: str) -> tuple[str, ...]:
+    options, allowed = entry.options or [], "a list with one option an entry, such as [noatime, data=writeback]"
     for option in options:
         check_text(option, _MOUNT_OPTION, "not a mount option", where, allowed)
-    for option in options:
+    # Of zfs they are properties of a dataset, which mount(8) never sees.
+    for option in options if entry.type != "zfs" else ():
         if re.split(r"[=.+]", option)[0] in _NOT_FOR_MOUNT:
             raise ParameterError(
                 "a mount option that reaches beyond the file system under test",

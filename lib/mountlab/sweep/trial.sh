@@ -301,6 +301,12 @@ each_nested() { [ -z "$nested" ] || echo "$nested" | while read -r dataset point
 mount_it() { mount -t zfs "$dataset" "$point"; }
 unmount_it() { umount "$point"; }
 
+# The key of an encrypted dataset is the pool's comment (zfs.sh).
+load_key() {
+    [ "$(zfs get -H -o value keystatus "$pool/data")" != unavailable ] \
+        || zpool get -H -o value comment "$pool" | tr -d '\n' | zfs load-key "$pool/data"
+}
+
 # What ZFS caches of our pool outlives drop_caches: an export empties it. Looks for the pool at its own nodes only.
 reopen_pool() {
     # shellcheck disable=SC2086 # words of mountinfo
@@ -310,7 +316,7 @@ reopen_pool() {
     nested=$(awk -v below="$mountpoint/" 'index($5, below) == 1 { for (i = 7; i < NF; i++) if ($i == "-" && $(i + 1) == "zfs") print $(i + 2), $5 }' /proc/self/mountinfo)
     each_nested unmount_it
     if said=$(umount "$mountpoint" 2>&1 && zpool export "$pool" 2>&1); then
-        said=$(zpool import -d "/dev/$pool" -N -o cachefile=none "$pool" 2>&1)
+        said=$(zpool import -d "/dev/$pool" -N -o cachefile=none "$pool" 2>&1 && load_key 2>&1)
     fi
     said=$said$(mount -t zfs "$pool/data" "$mountpoint" 2>&1)
     said=$said$(each_nested mount_it 2>&1)
