@@ -66,8 +66,8 @@ class Lvm(LayerKind):
         "block_size": Option(kind="size", help="Of writecache: what it keeps at once, `512B` or `4KiB`. Without it "
                              "LVM's own choice."),
         "integrity": Option(kind="choice", choices=tuple(_MODES.values()),
-                            help="Of copies and parity: dm-integrity keeps a checksum of each block of each, and this keeps "
-                            "it right after a crash. What does not match is repaired from the other copy."),
+                            help="Of copies and parity: dm-integrity keeps a checksum of each block on each device, and "
+                            "this keeps it right after a crash. What does not match is repaired from the others."),
     }  # fmt: skip
 
     goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {
