@@ -66,7 +66,7 @@ class Lvm(LayerKind):
         "block_size": Option(kind="size", help="Of writecache: what it keeps at once, `512B` or `4KiB`. Without it "
                              "LVM's own choice."),
         "integrity": Option(kind="choice", choices=tuple(_MODES.values()),
-                            help="Of copies and parity: dm-integrity keeps a checksum of each block on each device, and "
+                            help="Of copies and parity: dm-integrity keeps a checksum of each block on each part, and "
                             "this keeps it right after a crash. What does not match is repaired from the others."),
     }  # fmt: skip
 
