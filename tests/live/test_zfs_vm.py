@@ -18,7 +18,7 @@ from mountlab.box.connection import BoxConnection
 from mountlab.box.embedded import open_box
 from mountlab.box.leftovers import remove_leftovers
 from mountlab.core.model import Filesystem, Place, Step
-from mountlab.core.shell import script_argv
+from mountlab.core.shell import script_argv, script_text
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import read_permission, uuid_for
 from mountlab.filesystems.zfs import pool_name, pool_uuid
@@ -174,6 +174,86 @@ def test_nothing_of_them_is_left_and_the_bound_of_the_cache_is_given_back(
     assert sh(zfs_box, "cat /sys/module/zfs/parameters/zfs_arc_max /sys/module/zfs/parameters/zfs_arc_min") == "0\n0"
     assert int(sh(zfs_box, "awk '$1 == \"c_max\" { print $3 }' /proc/spl/kstat/zfs/arcstats")) > 96 * 2**20
     assert Path(run.path).exists()
+
+
+# --- datasets and snapshots in them -----------------------------------------------------------------------------------
+
+SMALL = {"type": "zfs", "image": "96MiB", "members": 2, "preallocate": False}
+SENT = {"tool": "send", "size": "2MiB", "change": "10%"}
+ON_DATASETS: dict[str, dict[str, Any]] = {
+    "copy": {**SENT, "via": "send"},
+    "stream": {**SENT, "via": "send", "to": "null", "cache": "as_is"},
+    "taken": {"tool": "snapshot", "size": "2MiB", "snapshots": 3, "change": "10%"},
+}
+
+
+def measured(zfs_box: BoxConnection, results: Path, **sweep: Any) -> store.Run:
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(zfs_box, patch)
+        return store.load_run(workflow.run(as_is(**sweep), box="vm", results=results))
+
+
+def test_copies_and_snapshots_are_what_their_source_was_and_nothing_is_left(
+    zfs_box: BoxConnection, results_dir: Path
+) -> None:
+    """The copy is cold: the pool is exported and imported with the dataset of the source in it."""
+    compressed = {"z": {**SMALL, "options": ["compression=lz4"]}}
+    run = measured(zfs_box, results_dir, filesystems=compressed, workloads=ON_DATASETS, design={"repeats": 1})
+    assert {(row["status"], row["reason"]) for row in run.trials.to_dict("records")} == {("ok", "")}
+    labels = {(row["workload"], row["label"]) for row in run.measurements.to_dict("records")}
+    assert {("copy", "incremental"), ("stream", "full"), ("taken", "space back")} <= labels
+    assert zfs_box.run(("sh", "-c", LEFT), root=True).text.strip() == ""
+    assert "array-not-clean" not in {caveat.code for caveat in run.caveats}
+
+
+def test_each_mount_of_a_pool_begins_from_the_same_files_and_snapshots(
+    zfs_box: BoxConnection, results_dir: Path
+) -> None:
+    states = {"many": {"fill": "10%", "profile": "mail", "snapshots": 2, "change": "5%"}}
+    run = measured(
+        zfs_box, results_dir, filesystems={"z": {**SMALL, "state": "many"}}, workloads={"w": DD}, states=states,
+        design={"repeats": 2, "warmup": 0},
+    )  # fmt: skip
+    assert {(row["status"], row["reason"]) for row in run.trials.to_dict("records")} == {("ok", "")}
+    (record,) = run.states
+    assert (len(record.mounts), record.identities) == (2, ("",)), "nothing is kept"
+    assert abs(record.made.fill - 0.1) < 0.02
+    assert "snapshots 2" in (run.path / "raw" / "s-z-many" / "snapshots.txt").read_text()
+
+
+TRIALS = """set -e
+mkdir -p {run}/mnt/f && mount -t zfs {pool}/data {run}/mnt/f
+for trial in t0001 t0002; do
+    mkdir -p {run}/mnt/f/$trial/source
+    zfs create -p {pool}/data/$trial/source && zfs create {pool}/data/$trial/copy
+    mount -t zfs {pool}/data/$trial/source {run}/mnt/f/$trial/source
+    zfs snapshot {pool}/data/$trial/source@first
+done
+directory={run}/mnt/f/t0001
+"""
+REST = """
+remove_datasets $directory
+zfs list -H -r -t all -o name {pool}/data
+awk '$5 ~ "^{run}/mnt/f" {{ print $5 }}' /proc/self/mountinfo
+umount {run}/mnt/f/t0002/source {run}/mnt/f; rm -rf {run}/mnt
+"""
+
+
+def test_datasets_of_one_trial_are_removed_and_no_others(zfs_box: BoxConnection, run_dir: str) -> None:
+    name, uuid = pool_name(PLACE), pool_uuid(PLACE)
+    loop = sh(zfs_box, f"truncate -s 80M {RUN_DIR}/x; losetup --find --show {RUN_DIR}/x")
+    try:
+        sh(
+            zfs_box,
+            shlex.join(script_argv("layer.sh", "make", RUN_DIR, "zfs", uuid, "images", "+", "+", "1", "--", loop)),
+        )
+        words = {"run": RUN_DIR, "pool": name}
+        seen = sh(zfs_box, TRIALS.format(**words) + script_text("datasets.sh") + REST.format(**words)).split()
+        of_other = [f"{name}/data/t0002{rest}" for rest in ("", "/copy", "/source", "/source@first")]
+        assert seen == [f"{name}/data", *of_other, f"{RUN_DIR}/mnt/f", f"{RUN_DIR}/mnt/f/t0002/source"]
+    finally:
+        zfs_box.run(script_argv("layer.sh", "back", RUN_DIR, uuid), root=True)
+        zfs_box.run(("sh", "-c", f"losetup -d {loop}; rm -f {RUN_DIR}/x"), root=True)
 
 
 # --- killed, beside pools of others -----------------------------------------------------------------------------------

@@ -908,6 +908,39 @@ def test_another_making_from_the_same_seed_has_the_same_files_or_its_trials_fail
     assert "d1" in trial.reason
 
 
+ON_TWO = {"type": "btrfs", "image": "256MiB", "members": 2, "state": "aged"}
+MADE_AGAIN = [
+    *("mkfs.btrfs", "state_evidence", "mkdir", "mount", "evidence", "state_evidence", "mkdir", "age", "state_evidence"),
+    *("umount", "rmdir", "state_evidence", "mkdir", "mount", "evidence", "trial", "umount", "rmdir"),
+]
+"""Nothing is kept, and no checksum of blocks is computed: the digest of the files tells."""
+
+
+def test_on_several_devices_each_mount_makes_the_state_again_from_its_seed() -> None:
+    box, journal = ScriptedBox(said=SAID), Memory()
+    run_sweep(stated_plan(ON_TWO, repeats=2), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok", "ok"], [trial.reason for trial in journal.trials]
+    assert "keep_state" not in box.calls
+    starts = [number for number, call in enumerate(box.calls) if call == "mkfs.btrfs"]
+    assert [box.calls[start : start + len(MADE_AGAIN)] for start in starts] == [MADE_AGAIN, MADE_AGAIN]
+    began = [json.loads(journal.of_mounts[trial.mount]["state.json"]) for trial in journal.trials]
+    assert [(state["identity"], state["digest"]) for state in began] == [("", "d1"), ("", "d1")]
+
+
+def test_a_state_in_a_pool_is_made_again_on_the_capacity_that_the_first_making_had() -> None:
+    in_pool = {"type": "zfs", "image": "128MiB", "state": ["aged"]}
+    given = []
+
+    class Pool(ScriptedBox):
+        def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+            given.extend([argv[-1]] if "age.sh" in argv else [])
+            return super().run(argv, timeout_s=timeout_s, root=root)
+
+    journal = Memory()
+    run_sweep(stated_plan(in_pool, repeats=2), Pool(said=SAID), journal, Silent())
+    assert given == ["", "1000"]
+
+
 def test_what_a_resumed_run_wants_no_trial_of_is_not_made() -> None:
     planned = stated_plan(STATED)
     box, journal = ScriptedBox(said=SAID), Memory(done=[trial.trial_id for trial in planned.trials])

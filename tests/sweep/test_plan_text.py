@@ -8,6 +8,7 @@ from facts import known
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.plan_text import devices, directories, plan_json, plan_text
 from mountlab.sweep.planner import make_plan
+from mountlab.sweep.state_text import states_json
 from sweep.test_plan import BOX, FACTS
 from sweeps import DD_READ, DD_WRITE, DIR, EXT4, TMPFS, sweep
 
@@ -69,6 +70,23 @@ def test_the_text_says_what_where_and_how_long() -> None:
     assert "formats      e: a loop device on a new image of 128MiB\n" in text
     assert "\n             disk: /dev/disk/by-id/x: /dev/sdb is blank\n" in text
     assert "\n             /srv/data/mountlab-r1-d\n" in text
+
+
+def test_what_lies_on_several_devices_is_not_kept_and_its_cost_is_that_of_each_mount() -> None:
+    on_two = {"type": "btrfs", "image": "512MiB", "members": 2, "state": ["fresh", "aged"]}
+    aged = {"aged": {"fill": "50%", "churn": 100}}
+    the_sweep = sweep(filesystems={"b": on_two}, states=aged).sweep
+    facts = known(FACTS, kernel_filesystems=["btrfs"])
+    the_plan = make_plan(the_sweep, BOX, facts, run_id="r1", owner="me", seed=7)
+    text = plan_text(the_plan, facts)
+    assert "made again from the seed before each mount, about" in text
+    assert "only a state on one device can be kept" in text
+    (state,) = states_json(the_plan)
+    assert (state["kept"], state["kept_bytes"], state["makes_s"]) == (False, 0, state["restores_s"])
+    assert not any("keep_state.sh" in argv for argv in the_plan.commands())
+    of_one = sweep(filesystems={"b": {**on_two, "members": 1}}, states=aged).sweep
+    kept = make_plan(of_one, BOX, facts, run_id="r1", owner="me", seed=7)
+    assert the_plan.expected_s > kept.expected_s + 1000, "each of two mounts writes it"
 
 
 def test_the_text_says_how_long_a_trial_should_measure_unless_that_is_switched_off() -> None:

@@ -134,6 +134,27 @@ def test_a_state_that_a_file_system_cannot_have_is_refused(filesystem: Any, word
     refused(words, states={**STATES, "worn": {"write": 2}}, filesystems=filesystems)
 
 
+@every_row(
+    "filesystem",
+    [
+        {"type": "zfs", "image": "256MiB", "members": 2},
+        {"type": "ext4", "image": "256MiB", "members": 2, "stack": [{"layer": "md", "level": "raid1"}]},
+        {"type": "btrfs", "image": "256MiB", "members": 2},
+    ],
+)
+def test_pools_layers_and_several_devices_have_the_states_of_files_and_no_worn_ones(filesystem: Any) -> None:
+    filesystems = {**SWEEP["filesystems"], "a": {**filesystem, "state": ["fresh", "aged"]}}
+    sweep = read(filesystems=filesystems, workloads={"app": FIO}).sweep
+    assert cells(sweep, "a") == ["app state=fresh", "app state=aged"]
+    worn = {**SWEEP["filesystems"], "a": {**filesystem, "state": "worn"}}
+    refused(["a cannot be in the state worn"], states={**STATES, "worn": {"write": 2}}, filesystems=worn)
+
+
+def test_a_pool_has_snapshots() -> None:
+    filesystems = {**SWEEP["filesystems"], "a": {"type": "zfs", "image": "256MiB", "state": "many"}}
+    assert cells(read(filesystems=filesystems, workloads={"app": FIO}).sweep, "a") == ["app state=many"]
+
+
 def test_states_need_mounts_that_begin_anew() -> None:
     refused(
         ["design.fresh_filesystem", "restored before each mount", "block or cell"], design={"fresh_filesystem": "never"}

@@ -12,7 +12,7 @@ def several_makings(evidence: Evidence) -> Iterator[Doubt]:
     """Trials of a cell that began from several makings of its state: the same files, in other blocks.
 
     The mounts of a cell began from blocks in use with two or more checksums: the run was resumed, or each mount made
-    the state again. The digest of the files was the same each time.
+    the state again, as on layers and in pools. The digest of the files was the same each time.
     """
     for cell in evidence.sweep.cells:
         mounts = {evidence.mounts[trial_id] for trial_id in evidence.counted.get(cell.id, ())}

@@ -1,5 +1,5 @@
 # Needs seeded.sh
-# age.sh DIRECTORY FILL CHURN SEED SIZES YOUNG TREE
+# age.sh DIRECTORY FILL CHURN SEED SIZES YOUNG TREE [CAPACITY]
 # Fill and age a mounted file system with the files of a profile (mountlab.filesystems.profiles).
 #   DIRECTORY  empty, the mount point itself or directly below it; never on the root file system
 #   FILL       share of the capacity that is in use at the end, as df counts it, within 0.02: 0.8
@@ -8,30 +8,55 @@
 #   SIZES      LOWER:UPPER:WEIGHT in bytes, one word a class, evenly spread within; above an eighth of the capacity left out
 #   YOUNG      SHARE:WEIGHT: of the deletions, WEIGHT (0.9) take one of the youngest share (0.33), the others any file
 #   TREE       FILES:DEPTH: files in a directory on average, and how deep the directories lie
+#   CAPACITY   bytes that an earlier making had, where that is not the same each time (ZFS); '' for what df shows
 # Prints `key value` a line: capacity (bytes that files can have), fill, files, written, age (written / capacity), rounds,
 # largest (the largest size that the capacity allows), seed, digest (of names and sizes, read back).
 # Ends with 0, 1 for a refusal that changed nothing, or 3 for a state that was not reached: that is written on standard error.
 fail() { printf 'the state was not reached: %s\n' "$1" >&2; exit 3; }
-[ $# -eq 7 ] || refuse "7 arguments are needed, not $#"
+
+# What ZFS takes for a file depends on sectors, parity and compression of the pool: three files show it. The kernel counts
+# blocks of 512 bytes, and the dnode among them.
+measure_records() {
+    record=$block begun=0
+    for bytes in 512 "$record" $((record + 512)); do head -c "$bytes" /dev/urandom >.probe-"$bytes" || refuse "no file can be written"; done
+    flush
+    block=$((($(stat -c %b .probe-512) - 1) * 512)) each=1024
+    whole=$(($(stat -c %b .probe-"$record") * 512)) two=$(($(stat -c %b .probe-$((record + 512))) * 512))
+    if [ "$two" -gt $((whole + record / 2)) ]; then tail=$record; else tail=$block; fi
+    more=$((two - (record + 512 + tail - 1) / tail * tail))
+    [ "$more" -gt 0 ] || more=$each
+    rm -f .probe-*
+    flush
+}
+
+[ $# -eq 7 ] || [ $# -eq 8 ] || refuse "7 or 8 arguments are needed, not $#"
 directory=$1 fill=$2 churn=$3 seed=$4 sizes=$5 young=$6 tree=$7
 enter_empty "$directory" awk df find sed sha256sum sort stat sync tar tr xargs
 usage
-capacity=$(((used + free) * 1024))
+capacity=${8:-$(((used + free) * 1024))}
 [ "$capacity" -gt 0 ] || refuse "the file system on $directory has no limit that df shows"
 begun=$((used * 1024))
 block=$(stat -f -c %S .)
 # What a file needs beside its blocks, where that counts as used space: an inode; in btrfs some items, twice. The plan
 # uses these and never df, so that the files do not depend on when blocks are written back. See `off` for the rest.
+record=0 tail=0 more=0
 case $(stat -f -c %t .) in
 58465342) each=512 ;;
 9123683e) each=1536 ;;
+2fc12fc1) measure_records ;;
 *) each=0 ;;
 esac
+
+case $pool in '') flush='sync -f . 2>/dev/null || sync' ;; *) flush="zpool sync $pool" ;; esac
 
 # \001 stands for the NUL of a tar header.
 # shellcheck disable=SC2016 # the dollars are of awk
 program=$seeded'
-function space(size) { return int((size + block - 1) / block) * block + each }
+# Of ZFS a file larger than a record has whole records: the end of the last takes space where nothing compresses it.
+function space(size) {
+    if (record && size > record) return int((size + tail - 1) / tail) * tail + more
+    return int((size + block - 1) / block) * block + each
+}
 function octal(value) { return sprintf("%03o%08o", int(value / 16777216), value % 16777216) }
 
 function read_sizes(   i, n, word, part) {
@@ -162,7 +187,6 @@ BEGIN {
     OFS = ORS = ""
     extract = "tr \"\\001\" \"\\000\" | tar -x -o -m -f -"
     discard = "xargs rm --"
-    flush = "sync -f . 2>/dev/null || sync"
     begin_with(seed)
     split(young, part, ":"); share = part[1]; often = part[2]
     split(tree, part, ":"); width = part[1]; depth = part[2]; branches = 1
@@ -188,7 +212,8 @@ BEGIN {
     close("sort | sha256sum")
 }'
 made=$(awk -v capacity="$capacity" -v begun="$begun" -v fill="$fill" -v churn="$churn" -v seed="$seed" -v each="$each" \
-    -v block="$block" -v sizes="$sizes" -v young="$young" -v tree="$tree" "$program" </dev/null)
+    -v block="$block" -v record="$record" -v tail="$tail" -v more="$more" -v flush="$flush" -v sizes="$sizes" \
+    -v young="$young" -v tree="$tree" "$program" </dev/null)
 status=$?
 [ $status -ne 1 ] || exit 1
 usage

@@ -37,10 +37,6 @@ def _unclean(text: str) -> dict[str, str]:
 
 def unclean_pools(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str] | None:
     """Return pool to a state other than ONLINE in one of two counter snapshots; None where neither shows a pool."""
-    states = [
-        (match[1], text.strip())
-        for part in (before, after)
-        for key, text in part.items()
-        if (match := _POOL_STATE.fullmatch(key))
-    ]
+    parts = [part for snapshot in (before, after) for part in snapshot.items()]
+    states = [(match[1], text.strip()) for name, text in parts if (match := _POOL_STATE.fullmatch(name))]
     return {name: state for name, state in states if state != "ONLINE"} if states else None

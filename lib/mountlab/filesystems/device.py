@@ -12,7 +12,7 @@ from mountlab.core.units import MIB
 from mountlab.filesystems import backing, kept
 from mountlab.filesystems.backing import DEVICE
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
-from mountlab.filesystems.stack import devices_below, top_bytes
+from mountlab.filesystems.stack import top_bytes
 
 _TUNABLE = re.compile(r"(queue/)?[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*\Z")
 
@@ -98,8 +98,8 @@ class DeviceFamily(Family):
     def refuses_state(self, fs: Filesystem, state: State) -> str | None:
         if fs.image_bytes is None and fs.device is None:
             return "a state is kept as an image of its device: image: SIZE, or device: NAME"
-        if fs.stack or devices_below(fs) > 1:
-            return "a state is an image of one device, and it lies on several, or on layers"
+        if state.worn and not kept.can_be_kept(fs):
+            return f"{state.name} writes one device (write: {state.write:g}), and it lies on several, or on layers"
         if backing.has_journal(fs):
             return "its journal lies outside: a state is an image of one device"
         if state.snapshots and not self.takes_snapshots:

@@ -15,6 +15,7 @@ from mountlab.core.state import State
 from mountlab.filesystems.backing import DEVICE, LONGEST_S, format_step
 from mountlab.filesystems.base import evidence_step, script_step
 from mountlab.filesystems.profiles import PROFILES, ageing_argv
+from mountlab.filesystems.stack import devices_below
 from mountlab.filesystems.state_evidence import (
     MadeState,
     StateEvidence,
@@ -24,6 +25,9 @@ from mountlab.filesystems.state_evidence import (
     state_reading,
 )
 
+CAPACITY = "{capacity}"
+"""Stands for the capacity in bytes that the first making in this run had; '' where that begins. What a pool shows may
+differ a little each time, and files follow from it."""
 IDENTITY = "{identity}"
 """Stands for the checksum of the blocks in use, as the step that keeps a state prints it."""
 AGED = "aged"
@@ -32,8 +36,10 @@ SNAPSHOTS = "snapshots"
 """The one beside it that holds its snapshots."""
 AGE_FILE, SNAPSHOTS_FILE, IDENTITY_FILE = "age.txt", "snapshots.txt", "identity.txt"
 """Raw output of the making of a state: what was made, and the checksum of the blocks in use."""
+POOL = "zfs"
+"""The type of a file system that has no device of its own, and whose use of space shows when its pool has committed."""
 READINGS = {"fresh": ("fresh.txt", "fresh-free.txt"), "made": ("made.txt", "made-free.txt")}
-"""What was read before and after, mounted and unmounted (state_evidence.sh)."""
+"""What was read before and after, mounted and (not of a pool) unmounted (state_evidence.sh)."""
 _PROGRAMS = {
     "ext": Program(name="dumpe2fs", packages=everywhere("e2fsprogs"), version=("dumpe2fs", "-V")),
     "f2fs": Program(name="dump.f2fs", packages=everywhere("f2fs-tools"), version=("dump.f2fs", "-V")),
@@ -55,7 +61,8 @@ class StateOfMount:
     making: str
     """Name of the directory of raw output that tells how it was made."""
     identity: str
-    """SHA-256 of the blocks in use: of the mounts with the same one, each began from the same bytes."""
+    """SHA-256 of the blocks in use: of the mounts with the same one, each began from the same bytes. '' where nothing
+    is kept, so that each mount is a making of its own."""
     digest: str
     """Of the files in it: the same in each making from the same seed."""
 
@@ -103,18 +110,24 @@ class StateRecord:
 
 def read_record(filesystem: str, state: str, files: Mapping[str, str], mounts: Mapping[str, str]) -> StateRecord:
     """Return the record of a state from the raw output of its making. Raises ParseError."""
-    missing = [name for name in (AGE_FILE, *(part for pair in READINGS.values() for part in pair)) if name not in files]
+    missing = [name for name in (AGE_FILE, *(mounted for mounted, _ in READINGS.values())) if name not in files]
     if missing:
         raise ParseError(f"the making of the state {state} left no {missing[0]}", allowed=", ".join(sorted(files)))
-    fresh, reached = (read_state(*(files[part] for part in READINGS[when])) for when in READINGS)
+    fresh, reached = (read_state(files[mounted], files.get(unmounted, "")) for mounted, unmounted in READINGS.values())
     return StateRecord(filesystem, state, read_made(files[AGE_FILE]), fresh, reached, dict(mounts))
+
+
+def can_be_kept(fs: Filesystem) -> bool:
+    """Return whether a state of it can be kept: as the blocks in use of one device, without layers or a pool."""
+    return fs.type != POOL and not fs.stack and devices_below(fs) == 1
 
 
 def programs(fs: Filesystem, states: tuple[State, ...]) -> tuple[Program, ...]:
     """Return the programs that bring a file system into these states, and keep and restore them."""
     made = any(not state.worn for state in states)
-    listing = tuple(program for kind, program in _PROGRAMS.items() if made and fs.type.startswith(kind))
-    holes = (_HOLES,) if made and fs.image_bytes and not fs.preallocate else ()
+    kept = made and can_be_kept(fs)
+    listing = tuple(program for kind, program in _PROGRAMS.items() if kept and fs.type.startswith(kind))
+    holes = (_HOLES,) if kept and fs.image_bytes and not fs.preallocate else ()
     discard = (_DISCARD,) if any(state.worn and state.purge == "discard" for state in states) else ()
     return (*listing, *((_SUM,) if made else ()), *holes, *discard)
 
@@ -155,10 +168,13 @@ def ageing_steps(fs: Filesystem, place: Place, state: State) -> tuple[Step, ...]
     """Return the steps that bring a mounted file system into a state, with evidence before and after."""
     aged, snapshots = f"{place.mountpoint}/{AGED}", f"{place.mountpoint}/{SNAPSHOTS}"
     profile = PROFILES[state.profile]
+    pool = fs.type == POOL
     age = ageing_argv(aged, fill=state.fill, churn=state.churn, profile=profile, seed=state.seed)
-    words = (snapshots, str(state.snapshots), f"{state.change:g}", str(state.seed))
+    age = (*age, *((CAPACITY,) if pool else ()))
+    of_pool = (CAPACITY, f"{state.fill:g}") if pool else ()
+    words = (snapshots, str(state.snapshots), f"{state.change:g}", str(state.seed), *of_pool)
     steps = [
-        evidence_step(place.mountpoint, DEVICE),
+        evidence_step(place.mountpoint, *(() if pool else (DEVICE,))),
         _mounted_reading(state, "fresh", place),
         Step(argv=("mkdir", aged), why="the directory of its files"),
         Step(argv=age, why=f"make the state {state.name}", keep=AGE_FILE, timeout_s=LONGEST_S),

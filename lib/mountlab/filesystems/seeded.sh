@@ -4,6 +4,7 @@ LC_ALL=C
 export LC_ALL
 refuse() { printf 'refused: %s\n' "$1" >&2; exit 1; }
 # enter_empty DIRECTORY PROGRAM ...: go there, if it is empty and no part of the root file system, and the programs are there.
+# Sets dataset and pool where it is on ZFS.
 enter_empty() {
     [ ! -L "$1" ] || refuse "$1 is a symbolic link"
     cd "$1" 2>/dev/null || refuse "$1 is not a directory that can be entered"
@@ -18,8 +19,11 @@ enter_empty() {
     here=$directory awk '{ gsub(/\\040/, " ", $5); if ($5 != "/" && ($5 == here || $5 == above)) found = 1 }
         BEGIN { here = above = ENVIRON["here"]; sub(/\/[^\/]*$/, "", above) }
         END { exit !found }' /proc/self/mountinfo || refuse "neither $directory nor the directory that holds it is a mount point"
+    dataset='' pool=''
+    [ "$(stat -f -c %t . 2>/dev/null)" != 2fc12fc1 ] || { dataset=$(df -P . | awk 'END { print $1 }') && pool=${dataset%%/*}; }
 }
-flush() { sync -f . 2>/dev/null || sync; }
+# Of ZFS only a commit of the pool shows what is in use; sync writes its log alone.
+flush() { if [ -n "$pool" ]; then zpool sync "$pool"; else sync -f . 2>/dev/null || sync; fi; }
 # Sets used and free, in KiB. A file system may count what was deleted as used until it is written back.
 usage() {
     flush

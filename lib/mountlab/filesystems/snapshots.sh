@@ -1,14 +1,16 @@
 # Needs seeded.sh
-# snapshots.sh DIRECTORY COUNT CHANGE SEED
+# snapshots.sh DIRECTORY COUNT CHANGE SEED [CAPACITY FILL]
 # Make read-only snapshots of a file, and before each overwrite a share of its blocks of 4 KiB.
-#   DIRECTORY  as for age.sh, in a file system that has snapshots: below it `live/file` and the snapshots 1, 2, ... COUNT
+#   DIRECTORY  as for age.sh, in a file system that has snapshots: below it `live/file`; of btrfs the snapshots 1, 2, ... COUNT,
+#              too; of ZFS they are DATASET@1, ... of the whole dataset, in a pool that Mountlab made
 #   CHANGE     share of the blocks that are overwritten in place before each snapshot: 0.02
 #   SEED       the same arguments and capacity give the same contents
+#   CAPACITY FILL  of ZFS, where free space is not the same each time: what age.sh got for them
 # The file has at most 1 GiB, and with all changes a quarter of the free capacity. Metadata of the snapshots comes on top.
 # Prints `key value` a line: capacity, fill (as df counts it), snapshots, size (of the file), changed (bytes overwritten before
 # each snapshot), seed, digest (of the contents of the file). Ends as age.sh does.
 fail() { printf 'the state was not reached: %s\n' "$1" >&2; exit 3; }
-[ $# -eq 4 ] || refuse "4 arguments are needed, not $#"
+[ $# -eq 4 ] || [ $# -eq 6 ] || refuse "4 or 6 arguments are needed, not $#"
 directory=$1 count=$2 change=$3 seed=$4
 
 # A file system that has snapshots is one entry: what it needs, and its two commands.
@@ -18,11 +20,21 @@ case $(stat -f -c %t "$directory" 2>/dev/null) in
     make_volume='btrfs -q subvolume create'
     take_snapshot='btrfs -q subvolume snapshot -r'
     ;;
-*) refuse "snapshots can be made on btrfs only, and $directory is on another file system" ;;
+2fc12fc1)
+    needs='zfs zpool'
+    make_volume=mkdir
+    take_snapshot='take() { zfs snapshot "$dataset@$2"; }; take'
+    ;;
+*) refuse "snapshots can be made on btrfs and zfs only, and $directory is on another file system" ;;
 esac
+count_taken() {
+    if [ -n "$dataset" ]; then zfs list -H -t snapshot -o name "$dataset" | wc -l; else echo $(($(find . -mindepth 1 -maxdepth 1 | wc -l) - 1)); fi
+}
 enter_empty "$directory" awk dd df find sed sha256sum stat sync tr $needs
+case $dataset in '' | mountlab-*/data) export dataset ;; *) refuse "$dataset is in no pool that Mountlab has made" ;; esac
 usage
 capacity=$(((used + free) * 1024))
+[ -z "${6:-}" ] || free=$(awk -v capacity="${5:-$capacity}" -v fill="$6" 'BEGIN { printf "%d", capacity * (1 - fill) / 1024 }')
 $make_volume live >&2 || fail "the volume could not be made"
 
 # GNU dd passes over blocks of NUL and leaves what is there; the dd of BusyBox is started for each block.
@@ -66,7 +78,7 @@ BEGIN {
     print "snapshots " count "\nsize " blocks * 4096 "\nchanged " changed * 4096
 }'
 made=$(awk -v free=$((free * 1024)) -v count="$count" -v change="$change" -v seed="$seed" -v sparse=$sparse \
-    -v take_snapshot="$take_snapshot" "$program" </dev/null) || fail "$(($(find . -mindepth 1 -maxdepth 1 | wc -l) - 1)) of $count snapshots are there"
+    -v take_snapshot="$take_snapshot" "$program" </dev/null) || fail "$(count_taken) of $count snapshots are there"
 usage
 digest=$(sha256sum <live/file)
 fill=$(awk -v used="$used" -v capacity="$capacity" 'BEGIN { printf "%.4f", used * 1024 / capacity }')

@@ -132,7 +132,7 @@ class Zfs(Family):
         return (borrow_step(place, "arc", str(fs.arc_bytes), back=("arc", "zfs"), why=why),)
 
     def refuses_state(self, fs: Filesystem, state: State) -> str | None:
-        return "a state is kept as an image of its device, and a pool has a name and labels of its own: not with zfs"
+        return "a pool may lie on several devices, and write wears one: not with zfs" if state.worn else None
 
     def capacity_bytes(self, fs: Filesystem) -> int | None:
         if fs.image_bytes is None:

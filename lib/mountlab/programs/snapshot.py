@@ -86,9 +86,8 @@ class Snapshot(Tool):
         sizes = (directory, str(options["size"]), str(options["file_size"]))
         amounts = (str(options["snapshots"]), str(own_script.changed_files(options)))
         waiting = (str(options["free"]), f"{float(options['limit']):.0f}")
-        script = own_script.Script(
-            SCRIPT, self.programs_on(target.fstype, workload)[0].name, sizes, (*amounts, *waiting)
-        )
+        (program,) = self.programs_on(target.fstype, workload)
+        script = own_script.Script(SCRIPT, program.name, sizes, (*amounts, *waiting))
         return script.command(output, target, self.cache_of(workload))
 
     def parse(self, workload: Workload, output: ToolOutput) -> list[Measurement]:

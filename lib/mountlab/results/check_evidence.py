@@ -74,7 +74,7 @@ def read_evidence(
         buffered_loops=frozenset(mount for mount, files in mounts.items() if through_cache_below(files)),
         backing_types=backing_types(by_filesystem),
         identities={
-            mount: StateOfMount.read(files[StateOfMount.FILE]).identity
+            mount: StateOfMount.read(files[StateOfMount.FILE]).identity or mount
             for mount, files in mounts.items()
             if StateOfMount.FILE in files
         },

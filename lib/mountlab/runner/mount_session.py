@@ -10,9 +10,10 @@ from mountlab.core.errors import CommandError, ParseError
 from mountlab.core.findings import OptionEvidence
 from mountlab.core.model import Design, Filesystem, Step
 from mountlab.core.trial_files import TrialFiles
-from mountlab.filesystems.kept import AGE_FILE, IDENTITY, StateOfMount, digest_of
+from mountlab.filesystems.kept import AGE_FILE, CAPACITY, IDENTITY, StateOfMount, digest_of
 from mountlab.filesystems.making import RanCommand, commands_text
 from mountlab.filesystems.read_back import control_files, control_ids, ineffective, options_in_effect
+from mountlab.filesystems.state_evidence import read_made
 from mountlab.runner.clients import Clients
 from mountlab.runner.contracts import Recorder
 from mountlab.runner.steps import StepRunner
@@ -64,24 +65,31 @@ class MountSession:
             kept.enter_context(lasting.pop_all())
 
     def _age(self, planned: PlannedState, lasting: ExitStack, undo: ExitStack, record: _Record) -> None:
-        """Make a state on {device}. `lasting` takes what undoes the keeping of it, `undo` all else."""
+        """Make a state on {device}, or in a pool. `lasting` takes what undoes the keeping of it, `undo` all else."""
+        earlier = self._recorder.mount_files(planned.id)
+        record.values[CAPACITY.strip("{}")] = (
+            str(read_made(earlier[AGE_FILE]).capacity_bytes) if AGE_FILE in earlier else ""
+        )
         for step in planned.making:
             self._do(step, undo, record)
         with ExitStack() as mounted:
             for step in planned.ageing:
                 self._do(step, mounted, record)
+                if step.keep == AGE_FILE:
+                    made = read_made(record.files[AGE_FILE].decode(errors="replace"))
+                    record.values[CAPACITY.strip("{}")] = str(made.capacity_bytes)
         for step in planned.keeping:
             self._do(step, lasting, record)
         texts = {name: data.decode(errors="replace") for name, data in record.files.items()}
-        made = StateOfMount(
+        state = StateOfMount(
             state=planned.state.name,
             making=planned.id,
-            identity=record.values[IDENTITY.strip("{}")],
+            identity=record.values.get(IDENTITY.strip("{}"), ""),
             digest=digest_of(texts),
         )
-        self._check_same(planned, made)
+        self._check_same(planned, state)
         self._keep(planned.id, record)
-        self._states[planned.id] = made
+        self._states[planned.id] = state
 
     def _check_same(self, planned: PlannedState, made: StateOfMount) -> None:
         """Raise CommandError where an earlier making had other files."""

@@ -144,10 +144,11 @@ def _check_states(sweep: Sweep, box: Box, facts: BoxFacts) -> None:
 
 
 def _check_room_of_states(sweep: Sweep, facts: BoxFacts) -> None:
-    """Raise PlanError where images of states, and the one that is mounted beside them, need more than there is."""
+    """Raise PlanError where images of states, and the one that is mounted beside them, need more than there is. What
+    each mount makes again is not kept."""
     needs: dict[str, list[int]] = {}
     for fs, state in made_states(sweep).values():
-        if fs.image_bytes:
+        if fs.image_bytes and kept.can_be_kept(fs):
             where = fs.image_dir or str(facts.storage.mount_root)
             needs.setdefault(where, []).append(kept_bytes(fs, state, fs.image_bytes))
     for where, sizes in needs.items():

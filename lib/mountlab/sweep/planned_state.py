@@ -9,8 +9,8 @@ from mountlab.box.survey import USABLE
 from mountlab.core.box_facts import BoxFacts
 from mountlab.core.model import Filesystem, Place, Step, StepRole, Sweep
 from mountlab.core.state import Origin, State
-from mountlab.filesystems import guarded_steps
-from mountlab.filesystems.kept import ageing_steps, free_space_step, keep_step
+from mountlab.filesystems import FAMILIES, guarded_steps
+from mountlab.filesystems.kept import POOL, ageing_steps, can_be_kept, free_space_step, keep_step
 from mountlab.sweep.run_directories import marked
 
 MOUNT_S = 0.3
@@ -50,7 +50,7 @@ class PlannedState:
     keeping: tuple[Step, ...]
     """What reads the free space, and then lists, copies and checks the blocks in use."""
     again: bool
-    """Whether there is no room to keep it: each mount makes it from the seed."""
+    """Whether it cannot be kept, or there is no room: each mount makes it from the seed."""
     cost: StateCost
     again_s: float | None
     """A guess at what each mount would cost if it were made again for each."""
@@ -86,7 +86,8 @@ def first_origin(sweep: Sweep, fs: Filesystem, state: str) -> Origin:
 def device_bytes(fs: Filesystem, facts: BoxFacts) -> int | None:
     """Return the size of what a file system lies on; None where it is not known."""
     usable = facts.surveyed.room.get(fs.name)
-    return fs.image_bytes or (int(usable / USABLE) if usable else None)
+    offered = fs.image_bytes if can_be_kept(fs) else FAMILIES[fs.type].capacity_bytes(fs)
+    return offered or (int(usable / USABLE) if usable else None)
 
 
 def kept_bytes(fs: Filesystem, state: State, size: int) -> int:
@@ -99,12 +100,15 @@ def planned_state(sweep: Sweep, facts: BoxFacts, fs: Filesystem, state: State, p
     where it has one, is the one that is kept.
 
     On an image it is always kept. On a device it is where the box has the room, since to copy blocks takes less time
-    than to write them again in the order of their age: else each mount makes it again.
+    than to write them again in the order of their age: else each mount makes it again. So does each mount of a
+    pool, and of a file system on layers or on several devices, which have UUIDs and labels of their own.
     """
     name = state_id(fs.name, state.name)
     size, room = device_bytes(fs, facts), facts.storage.mount_root_free_bytes
     taken = None if size is None else kept_bytes(fs, state, size)
-    again = fs.device is not None and taken is not None and room is not None and taken > room
+    keeps = can_be_kept(fs)
+    crowded = fs.device is not None and taken is not None and room is not None and taken > room
+    again = crowded or not keeps
     kept, used = place.image, place.image.removesuffix(".img") + ".used"
     steps = tuple(marked(step, place.run_id) for step in guarded_steps(fs, place))
     ageing = tuple(marked(step, place.run_id) for step in ageing_steps(fs, place, state))
@@ -117,8 +121,9 @@ def planned_state(sweep: Sweep, facts: BoxFacts, fs: Filesystem, state: State, p
         )
     )
     format_at = next(number for number, step in enumerate(steps) if step.role is StepRole.FORMAT)
-    held = format_at - 1 if fs.image_bytes else 0
-    costs = _costs(fs, state, size, taken)
+    held = format_at - 1 if fs.image_bytes and not again else 0
+    costs = _costs(state, size, taken if keeps else 0, state.taken if keeps else 0.0)
+    before, after = ((free_before,), (free_after,)) if fs.type != POOL else ((), ())
     return PlannedState(
         id=name,
         filesystem=fs,
@@ -126,20 +131,21 @@ def planned_state(sweep: Sweep, facts: BoxFacts, fs: Filesystem, state: State, p
         origin=place.origin if again else replace(place.origin, kept=kept, used=used),
         place=place,
         lasting=steps[:held],
-        making=(*(() if again else steps[held : format_at + 1]), free_before),
+        making=(*(() if again else steps[held : format_at + 1]), *before),
         ageing=(*steps[format_at + 1 :], *ageing),
-        keeping=(free_after, keep),
+        keeping=(*after, *((keep,) if keeps else ())),
         again=again,
         cost=replace(costs, kept_bytes=0) if again else costs,
         again_s=costs.makes_s,
     )
 
 
-def _costs(fs: Filesystem, state: State, size: int | None, taken: int | None) -> StateCost:
+def _costs(state: State, size: int | None, taken: int | None, checked: float) -> StateCost:
+    """Return what a state costs. `taken`: the bytes that are copied; `checked`: the share of the device whose checksum
+    is computed."""
     if size is None or taken is None:
         return StateCost(makes_s=None, restores_s=None, kept_bytes=taken)
-    used = size * state.taken
-    check_s = used / CHECK_BYTES_PER_S
+    check_s = size * checked / CHECK_BYTES_PER_S
     copied_s = taken / COPY_BYTES_PER_S
     return StateCost(
         makes_s=size * state.moved / AGEING_BYTES_PER_S + copied_s + check_s,

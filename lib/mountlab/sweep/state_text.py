@@ -8,6 +8,7 @@ from mountlab.core.box_facts import BoxFacts
 from mountlab.core.numbers import counted, percent, rough_duration
 from mountlab.core.state import State
 from mountlab.core.units import format_bytes
+from mountlab.filesystems.kept import can_be_kept
 from mountlab.sweep.plan import Plan
 from mountlab.sweep.planned_state import COPY_BYTES_PER_S, WEAR_BYTES_PER_S, PlannedState, device_bytes, makes_states
 
@@ -62,10 +63,9 @@ def made_text(state: State) -> str:
 def _cost_text(planned: PlannedState) -> str:
     cost = planned.cost
     if planned.again:
-        return (
-            f"made again from the seed before each mount, about {_time(planned.again_s)}: there is no room to keep its "
-            "blocks in use"
-        )
+        keeps = can_be_kept(planned.filesystem)
+        why = "there is no room to keep its blocks in use" if keeps else "only a state on one device can be kept"
+        return f"made again from the seed before each mount, about {_time(planned.again_s)}: {why}"
     of_what = "image" if planned.filesystem.image_bytes else "blocks in use"
     again = "" if planned.filesystem.image_bytes else f" (made again instead: about {_time(planned.again_s)})"
     kept = f"its {of_what}, {_room(cost.kept_bytes)}, kept on the box, restored and checked before each mount"

@@ -35,7 +35,8 @@ def states(run: RunView) -> Html:
     ]
     note = (
         "In use is what df counts. Extents are of a sample of 1 000 files. Pieces of free space are as the file system "
-        "counts them, fresh → made. Each mount began from blocks with the checksum shown."
+        "counts them, fresh → made. Each mount began from blocks with the checksum shown; or, where they "
+        "are not kept, from the same files, made again."
     )
     table = html.table(head, [Rows(rows)], caption="States of the file systems")
     return html.joined(html.paragraph(note, kind="meta"), table)
@@ -50,7 +51,7 @@ def _cells(record: StateRecord) -> list[str]:
         numbers.number(record.made.age, 1),
         _number(reached.extents_per_file),
         f"{_piece(fresh)} → {_piece(reached)}",
-        f"{first[:_SHOWN]}{more}",
+        f"{first[:_SHOWN]}{more}" if first else f"made again, files {record.made.digest[:_SHOWN]}",
         str(len(record.mounts)),
     ]
 
