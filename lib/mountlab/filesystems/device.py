@@ -103,7 +103,7 @@ class DeviceFamily(Family):
         if backing.has_journal(fs):
             return "its journal lies outside: a state is an image of one device"
         if state.snapshots and not self.takes_snapshots:
-            return f"{fs.type} has no snapshots: btrfs has"
+            return f"{fs.type} has no snapshots: btrfs and zfs have"
         if state.worn and fs.device is None:
             return f"{state.name} writes a whole device (write: {state.write:g}): device: NAME"
         return None

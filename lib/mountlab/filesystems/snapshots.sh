@@ -22,7 +22,7 @@ case $(stat -f -c %t "$directory" 2>/dev/null) in
     ;;
 2fc12fc1)
     needs='zfs zpool'
-    make_volume=mkdir
+    make_volume='mkdir'
     take_snapshot='take() { zfs snapshot "$dataset@$2"; }; take'
     ;;
 *) refuse "snapshots can be made on btrfs and zfs only, and $directory is on another file system" ;;
