@@ -39,7 +39,7 @@ zfs_make() {
     dataset=$(dataset_of "$directory") || fail "the directory is not in a pool that Mountlab made: measure zfs, or write via: rsync"
     zfs create -p "$dataset/source" && mkdir "$source" && mount -t zfs "$dataset/source" "$source"
 }
-# Both commands end when what was written is on the devices: they wait for a commit of the pool.
+# Both commands wait until the pool has committed all data to the devices.
 zfs_keep() { dataset=$(dataset_of "$directory") && zfs snapshot "$dataset/source@$1"; }
 zfs_receive() { zfs receive -u "$dataset/copy"; }
 zfs_send() { zfs send ${2:+-i "@$2"} "$dataset/source@$1"; }
