@@ -187,6 +187,17 @@ def test_each_quantity_has_a_panel_of_its_own_and_what_stays_at_zero_has_none() 
     assert "Device busy: tmpfs 0\u00a0%, ramfs 0\u00a0%, ext4 90\u00a0%" in plot.alt
 
 
+def test_of_many_file_systems_the_title_says_how_many_and_how_busy() -> None:
+    names = [f"fs{number}" for number in range(5)]
+    trials = [
+        InsideTrial(name, name, {"device_busy": [(1.0, 0.1 * at), (2.0, 0.1 * at)]})
+        for at, name in enumerate(names, start=1)
+    ]
+    few, many = (plots.plot_inside(some, "w", filesystems=names).title for some in (trials[:4], trials))
+    assert few.endswith("fs2 (30\u00a0%) and fs3 (40\u00a0%)")
+    assert many == "Busiest inside w: the device on 5 file systems (10\u00a0% to 50\u00a0%)"
+
+
 def test_shares_begin_at_zero_however_far_they_spread() -> None:
     wide = {name: [(i, 1e-4 * 2.0**i) for i in range(13)] for name in ("user", "dirty")}
     dirty, user = plots.plot_inside([InsideTrial("ext4", "t1", wide)], "w", filesystems=NAMES).figure.axes[::-1]

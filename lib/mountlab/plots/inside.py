@@ -18,6 +18,8 @@ from mountlab.plots.style import TEXT_PT, colour_of
 from mountlab.plots.texts import short
 
 Points = Sequence[tuple[float, float]]
+_MOST_NAMED = 4
+"""So many file systems are named in a title; it counts more of them."""
 _MOST_POINTS = 60
 """Of one line: a panel is half as wide as a figure."""
 _QUIET = 0.005
@@ -115,7 +117,7 @@ def _values(name: str, trials: Sequence[InsideTrial], most: int = 0) -> list[flo
 
 def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
     """Return what the box was busiest with in each trial; without its counters, between what the first quantity was."""
-    busiest: dict[str, list[str]] = {}
+    busiest: dict[str, list[tuple[str, float]]] = {}
     for trial in trials:
         shares = {}  # the mean share of time in which they had something to do
         if points := trial.points.get("device_busy"):
@@ -124,13 +126,21 @@ def _finding(trials: Sequence[InsideTrial], workload: str, first: str) -> str:
             shares["the processors"] = _mean(trial.points["user"]) + _mean(trial.points["system"])
         if shares:
             name = max(shares, key=lambda one: shares[one])
-            busiest.setdefault(name, []).append(f"{trial.filesystem} ({numbers.percent(shares[name])})")
+            busiest.setdefault(name, []).append((trial.filesystem, shares[name]))
     if busiest:
-        shown = (f"{name} on {numbers.listed(names)}" for name, names in busiest.items())
+        shown = (f"{name} on {_on_which(trials_shares)}" for name, trials_shares in busiest.items())
         return f"Busiest inside {short(workload)}: {numbers.listed(list(shown))}"
     values = _values(first, trials)
     low, high = (numbers.quantity(end, INSIDE[first].unit) for end in (min(values), max(values)))
     return f"Inside {short(workload)}: {INSIDE[first].title.lower()} from {low} to {high}"
+
+
+def _on_which(shares: Sequence[tuple[str, float]]) -> str:
+    """'tmpfs (50 %) and ramfs (52 %)'; of many how many they are, and from which to which share."""
+    if len(shares) <= _MOST_NAMED:
+        return numbers.listed([f"{name} ({numbers.percent(share)})" for name, share in shares])
+    low, high = (numbers.percent(end(share for _, share in shares)) for end in (min, max))
+    return f"{len(shares)} file systems ({low} to {high})"
 
 
 def _in_unit(name: str, value: float) -> str:
