@@ -67,6 +67,7 @@ METRIC_MEANINGS: Mapping[str, str] = {
     "operation_latency_min": "How long the quickest one took.",
     "operation_latency_max": "How long the slowest one took.",
     "operations": "How many were done; the label names the operation.",
+    "blocks": "How many blocks of 4 KiB of a file are not as they should be; the label says how, and when.",
     "app_overhead": "Time that the tool spent on itself, and not in calls of the file system.",
     "space_used": "Used share of the file system at the end.",
     "elapsed": "How long the measured part took, by the tool's own clock; of `tool: command` with `from: clock`, "
@@ -158,6 +159,12 @@ METRIC_SOURCES: Sequence[tuple[str, str, str]] = (
     ("send", "operation_latency", "the box's clock around a copy; label full or incremental"),
     ("send", "bandwidth", "bytes of the files that are copied / that time"),
     ("send", "elapsed", "both copies"),
+    ("scrub", "blocks", "counted by the tool: `planted`, `unrepaired` on the device, `wrong` or `refused` in the file"),
+    ("scrub", "operations", "`found`: what the system counts; `healed` by reads, `repaired`: planted blocks that are "
+     "right on the device after the first read, and at the end"),
+    ("scrub", "operation_latency", "`check`, and of md `repair`, by the box's clock"),
+    ("scrub", "bandwidth", "what was read from the damaged device, by the time of the check"),
+    ("scrub", "elapsed", "the first read of the file, and the scrub"),
     ("send", "bytes", "bytes of the copied files; label read or write"),
     ("snapshot", "operation_latency*", "the box's clock; of `create` and `delete` by snapshot"),
     ("sqlite", "operation_rate", "commits (insert, update) or rows (select) / time of each operation (label)"),

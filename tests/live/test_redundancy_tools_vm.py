@@ -1,5 +1,5 @@
-"""degrade in a virtual box with md and ZFS: a member is lost and comes back, and what a kill leaves in between is
-undone."""
+"""degrade and scrub in a virtual box with md and ZFS: a member is lost and comes back, and what a kill leaves in
+between is undone. Errors are planted on a device: what is served, found and repaired."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Kill:
 
 KILLS = (Kill("losing", 0.1), Kill("lost"), Kill("blank"), Kill("filling", 0.4), Kill("whole"))
 ENTRIES: dict[str, dict[str, Any]] = {
-    "md": {"type": "ext4", "stack": [{"layer": "md", "level": "raid5"}]},
+    "md": {"type": "ext4", "mkfs": ["-N", "512"], "stack": [{"layer": "md", "level": "raid5"}]},
     "zfs": {"type": "zfs", "vdevs": [{"raidz1": ["a", "b", "c"]}]},
 }
 ON_IMAGES = {"image": "80MiB", "members": 3, "preallocate": False}
@@ -278,3 +278,69 @@ def test_only_members_of_an_array_that_this_run_made_are_taken_out(redundant_box
     finally:
         stop = f"mdadm --stop --quiet /dev/md/others; losetup -d {' '.join(loops)}; rm -f {run_dir}/layers"
         redundant_box.run(("sh", "-c", stop), root=True)
+
+
+# --- scrub ------------------------------------------------------------------------------------------------------------
+
+BAD = {"tool": "scrub", "size": "4MiB", "errors": 5}
+SCRUBBED: dict[str, dict[str, Any]] = {
+    "ext4": {"type": "ext4", "image": "48MiB"},
+    "raid0": md("raid0", 2),
+    "raid1": md("raid1", 2),
+    "raid5": md("raid5", 3),
+    "lvm": {"type": "ext4", "image": "48MiB", "members": 2, "stack": [{"layer": "lvm", "kind": "striped"}]},
+    "mirror": pool("mirror", 2),
+    "raidz1": pool("raidz1", 3),
+    "pool": {"type": "zfs", "image": "80MiB", "preallocate": False},
+    "btrfs-raid1": {"type": "btrfs", "image": "128MiB", "members": 2, "mkfs": ["-d", "raid1", "-m", "raid1"]},
+}
+
+
+@pytest.fixture(scope="module")
+def scrubbed(tmp_path_factory: pytest.TempPathFactory, redundant_box: BoxConnection) -> store.Run:
+    design = {"repeats": 1, "on_ineffective": "caveat"}
+    resolved = as_is(filesystems=SCRUBBED, workloads={"bad": BAD}, design=design)
+    with pytest.MonkeyPatch.context() as patch:
+        share_vm(redundant_box, patch)
+        return store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("scrubbed")))
+
+
+def counts(run: store.Run, name: str) -> dict[str, int]:
+    """Label to number, of blocks and of what was done."""
+    (row,) = run.trials[run.trials["filesystem"] == name].to_dict("records")
+    assert (row["status"], row["reason"]) == ("ok", "")
+    own = run.measurements[run.measurements["filesystem"] == name]
+    own = own[own["metric"].isin(["blocks", "operations"])]
+    return {str(label): int(value) for label, value in zip(own["label"], own["value"], strict=True)}
+
+
+@every_row("name", ["ext4", "raid0", "lvm"])
+def test_without_checksums_and_copies_every_error_is_served_and_none_is_found(scrubbed: store.Run, name: str) -> None:
+    assert counts(scrubbed, name) == {
+        "planted": 5, "wrong before": 5, "refused before": 0, "unrepaired": 5, "wrong after": 5, "refused after": 0,
+        "found": 0, "healed": 0, "repaired": 0,
+    }  # fmt: skip
+
+
+@every_row("name", ["mirror", "raidz1", "btrfs-raid1"])
+def test_with_checksums_and_copies_no_error_is_served_and_all_are_repaired(scrubbed: store.Run, name: str) -> None:
+    found = counts(scrubbed, name)
+    assert {found[label] for label in ("wrong before", "refused before", "wrong after", "refused after")} == {0}
+    assert (found["repaired"], found["unrepaired"]) == (5, 0)
+    assert found["found"] > 0 or found["healed"] == 5
+
+
+def test_with_checksums_alone_errors_are_refused_and_never_served(scrubbed: store.Run) -> None:
+    found = counts(scrubbed, "pool")
+    assert (found["wrong before"], found["wrong after"], found["repaired"]) == (0, 0, 0)
+    assert found["refused before"] >= 5
+    assert found["found"] > 0
+
+
+def test_md_counts_mismatches_of_copies_and_does_not_know_which_is_right(scrubbed: store.Run) -> None:
+    """Of raid5 it makes the parity fit the errors: they stay, and no later check finds them."""
+    mirror, parity = counts(scrubbed, "raid1"), counts(scrubbed, "raid5")
+    assert mirror["found"] >= 5
+    assert mirror["wrong before"] <= 5
+    assert parity["found"] >= 1
+    assert (parity["wrong before"], parity["wrong after"], parity["unrepaired"]) == (5, 5, 5)

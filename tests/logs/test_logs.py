@@ -526,7 +526,18 @@ def test_the_logs_of_every_tool_can_be_read() -> None:
     """But for those of `command` and `watched`, whose sweep says how their output is read, and of the tools that are
     scripts of Mountlab: elsewhere nothing writes such logs, or (pgbench) what the server stated is not in them. For
     some there is no format yet."""
-    own_scripts = {"degrade", "large-directory", "pgbench", "reflink", "rsync", "send", "snapshot", "sqlite", "tree"}
+    own_scripts = {
+        "degrade",
+        "large-directory",
+        "pgbench",
+        "reflink",
+        "rsync",
+        "scrub",
+        "send",
+        "snapshot",
+        "sqlite",
+        "tree",
+    }
     without_format = {"db_bench", "dbench", "ioping", "sysbench"}
     assert set(FORMATS) == set(TOOLS) - {"command", "watched"} - own_scripts - without_format
 

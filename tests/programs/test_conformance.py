@@ -92,6 +92,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"files": 300, "operations": "first changed", "change": "10%", "whole_file": False, "inplace": True,
          "fsync": True, "cache": "as_is"},
     ],
+    "scrub": [{"size": "8MiB"}, {"size": "8MiB", "errors": 10, "member": "first"}],
     "send": [
         {"via": "send", "size": "16MiB", "change": "5%"},
         {"via": "send", "size": "16MiB", "change": "5%", "to": "null", "cache": "warm"},
@@ -156,6 +157,7 @@ RECORDED: dict[str, list[dict[str, str]]] = {
     "rsync": [
         {"stdout": "rsync/ext4.stdout"}, {"stdout": "rsync/delta-tmpfs.stdout"},
     ],
+    "scrub": [{"stdout": "scrub/ext4.stdout"}, {"stdout": "scrub/btrfs-raid1.stdout"}],
     "send": [
         {"stdout": "send/btrfs.stdout"}, {"stdout": "send/btrfs-null.stdout"},
         {"stdout": "send/rsync.stdout", "rsync.first": "send/rsync.first", "rsync.second": "send/rsync.second"},
@@ -189,6 +191,7 @@ OTHER_WORK: dict[str, dict[str, Any]] = {
     "pgbench": {"scale": 2},
     "reflink": {"blocks": 21},
     "rsync": {"files": 1001},
+    "scrub": {"errors": 11},
     "send": {"size": "17MiB"},
     "snapshot": {"snapshots": 4},
     "sqlite": {"row_size": "101B"},
@@ -316,6 +319,7 @@ PLAIN: dict[str, dict[str, Any]] = {
     "pgbench": {"scale": 10, "sessions": 2, "runtime": "60s"},
     "reflink": {"size": "64MiB"},
     "rsync": {"files": 10},
+    "scrub": {"size": "64MiB"},
     "send": {"via": "send", "size": "64MiB"},
     "snapshot": {"size": "64MiB"},
     "sqlite": {"rows": 100},
@@ -725,6 +729,12 @@ GOLDEN: dict[str, list[Golden]] = {
         ("back", "returned", {}, ["argv: replaced => returned"]),
         ("cache", "cold", {}, ["cache: => cold"]),
     ],
+    "scrub": [
+        ("size", "32MiB", {}, ["argv: 16384 => 8192", "prepare: 16384 => 8192"]),
+        ("errors", 7, {}, ["argv: 10 => 7", "prepare: 10 => 7"]),
+        ("member", "3", {}, ["argv: 1 => 3", "prepare: 1 => 3"]),
+        ("cache", "cold", {}, []),
+    ],
     "send": [
         ("via", "rsync", {}, ["argv: btrfs => rsync", "prepare: btrfs => rsync"]),
         ("size", "128MiB", {}, ["argv: 67108864 => 134217728", "argv: 20 => 41", "prepare: 67108864 => 134217728"]),
@@ -863,13 +873,15 @@ UNKNOWN: dict[str, Refusal] = {
     "pgbench": ({"slace": 8}, "unknown option for pgbench", "slace", "'slace'", "builtin, cache, checkpoint_timeout"),
     "sqlite": ({"rosw": 8}, "unknown option for sqlite", "rosw", "'rosw'", "cache, journal_mode"),
     "reflink": ({"bloks": 8}, "unknown option for reflink", "bloks", "'bloks'", "blocks, bs, cache"),
+    "scrub": ({"erors": 3}, "unknown option for scrub", "erors", "'erors'", "cache, errors, member, size"),
     "send": ({"chnage": "2%"}, "unknown option for send", "chnage", "'chnage'", "cache, change"),
     "snapshot": ({"limti": "2s"}, "unknown option for snapshot", "limti", "'limti'", "cache, change"),
 }  # fmt: skip
 MEANT = {"command": "space", "db_bench": "threads", "dbench": "processes", "dd": "count", "degrade": "member",
          "filebench": "nfiles",
          "fio": "iodepth", "fs_mark": "count", "ioping": "count", "large-directory": "names",
-         "pg_test_fsync": "time_per_test", "pgbench": "scale", "reflink": "blocks", "rsync": "files", "send": "change",
+         "pg_test_fsync": "time_per_test", "pgbench": "scale", "reflink": "blocks", "rsync": "files", "scrub": "errors",
+         "send": "change",
          "snapshot": "limit", "sqlite": "rows", "sysbench": "threads", "tree": "files",
          "watched": "metrics"}  # fmt: skip
 WRONG_TYPE: dict[str, Refusal] = {
@@ -892,6 +904,7 @@ WRONG_TYPE: dict[str, Refusal] = {
     "pgbench": ({"runtime": 60}, "a number with its unit is needed", "runtime", "60 (int)", "text such as '60s'"),
     "sqlite": ({"synchronous": True}, "wrong value for an option", "synchronous", "True (bool)", "off, normal, full"),
     "reflink": ({"bs": 4096}, "a number with its unit is needed", "bs", "4096 (int)", "text such as '64KiB'"),
+    "scrub": ({"errors": "many"}, "wrong value for an option", "errors", "'many' (str)", "a whole number"),
     "send": ({"to": False}, "wrong value for an option", "to", "False (bool)", "directory, null"),
     "snapshot": ({"snapshots": "ten"}, "wrong value for an option", "snapshots", "'ten' (str)", "a whole number"),
 }  # fmt: skip
@@ -916,6 +929,7 @@ WRONG_VALUE: dict[str, Refusal] = {
     "pgbench": ({"threads": 3}, "pgbench cannot do this", "threads", "3", "1 to 2, the number of sessions"),
     "sqlite": ({"transaction": 7}, "sqlite cannot do this", "transaction", "7", "a divisor of rows (100)"),
     "reflink": ({"bs": "1000B"}, "reflink overwrites whole blocks", "bs", "1000 B", "a multiple of 4KiB"),
+    "scrub": ({"errors": 0}, "scrub cannot plant so many errors", "errors", "0", "1 to 1000"),
     "send": ({"change": "0%"}, "send cannot change this share of its files", "change", "0%", "more than 0 %"),
     "snapshot": ({"file_size": "1000B"}, "snapshot makes files of whole blocks", "file_size", "1000 B", "of 4KiB"),
 }  # fmt: skip
@@ -942,6 +956,7 @@ RESERVED: dict[str, Refusal] = {
     "pgbench": ({"port": 5432}, "pgbench's option port is not for a sweep to set", "port", "port", "no address"),
     "sqlite": ({"seed": 5}, "sqlite's option seed is not for a sweep to set", "seed", "seed", "each block has a seed"),
     "pg_test_fsync": ({"f": "/etc/x"}, "pg_test_fsync's option f is not for a sweep to set", "f", "f", "overwritten"),
+    "scrub": ({"device": "/dev/sda"}, "scrub's option device is not for a sweep to set", "device", "device", "claimed"),
     **{
         name: ({"directory": "/etc"}, f"{name}'s option directory is not for a sweep to set", "directory", "directory",
                "so that nothing else is")

@@ -174,10 +174,10 @@ PLACE = Place(
 
 def test_the_array_of_a_mount_is_known_by_the_uuid_that_was_written_down() -> None:
     fs = resolved(md("raid6")).filesystems[0]
-    assert planned_array(fs, PLACE) == Array("md", (1, 2, 3, 4), "/m/r", "u")
+    assert planned_array(fs, PLACE) == Array("md", (1, 2, 3, 4), "/m/r", "u", 4)
     fs = resolved(zfs(4, {"mirror": [3, 2]}, {"log": [1]}, {"cache": [4]})).filesystems[0]
-    assert planned_array(fs, PLACE) == Array("zfs", (2, 3), "/m/r", pool_uuid(PLACE))
-    assert planned_array(resolved({"type": "ext4", "image": "64MiB"}).filesystems[0], PLACE) is None
+    assert planned_array(fs, PLACE) == Array("zfs", (2, 3), "/m/r", pool_uuid(PLACE), 4)
+    assert planned_array(resolved({"type": "tmpfs", "size": "64MiB"}).filesystems[0], PLACE) is None
 
 
 @every_row(("member", "number"), [("first", "2"), ("last", "3"), ("3", "3")])

@@ -26,7 +26,7 @@ METRICS: dict[str, str] = {
     **dict.fromkeys(("file_rate", "operation_rate", "sync_rate"), "1/s"),
     **dict.fromkeys(("operation_latency", "operation_latency_min", "operation_latency_max"), "s"),
     **{f"operation_latency_{part}": "s" for part in LATENCY_PARTS[1:]},
-    "operations": "1",
+    **dict.fromkeys(("operations", "blocks"), "1"),
     "app_overhead": "s",
     "space_used": "1",
     "elapsed": "s",

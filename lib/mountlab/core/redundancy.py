@@ -1,6 +1,9 @@
-"""Which device a file system can lose: that of an array of md, or of a pool of ZFS, directly on its devices."""
+"""Which device a file system can lose: that of an array of md, or of a pool of ZFS, directly on its devices. And on
+which its blocks can be found."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from mountlab.core.array import Array
 from mountlab.core.model import Filesystem
@@ -27,6 +30,37 @@ def redundant_array(fs: Filesystem) -> Array | str:
     if fs.type == "btrfs" and (fs.members > 1 or fs.more_devices):
         return f"btrfs goes on without a device only after a mount with `degraded`: {ALLOWED}"
     return f"{fs.type} on one device has no member to lose: {ALLOWED}"
+
+
+_IN_CLEAR = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs")
+_PLAIN_VOLUMES = ("linear", "striped")
+_PLAIN = (
+    f"{', '.join(_IN_CLEAR)} on images or scratch devices, on md, or on lvm ({', '.join(_PLAIN_VOLUMES)}): there "
+    "blocks lie on devices as they are in files"
+)
+
+
+def plain_devices(fs: Filesystem) -> Array | str:
+    """Return what lies on the devices of a file system that hold blocks of its files as they are; or why none does."""
+    if fs.type not in _IN_CLEAR or not (fs.image_bytes or fs.device):
+        return f"blocks of {fs.type} are not found on a device of its own: {_PLAIN}"
+    for layer in fs.stack:
+        if layer.kind not in ("md", "lvm"):
+            return f"{layer.kind} hides the blocks of files from who looks at its device: {_PLAIN}"
+        if layer.kind == "lvm" and layer.options["kind"] not in _PLAIN_VOLUMES:
+            return f"lvm {layer.options['kind']} moves blocks, or keeps more copies than one: {_PLAIN}"
+    if fs.type == "zfs" and fs.stack:
+        return f"a pool on layers has two that could look for errors: {_PLAIN}"
+    count = len(fs.devices) or fs.members
+    if not fs.stack:
+        redundant = redundant_array(fs) if fs.type == "zfs" else ""
+        members = redundant.members if isinstance(redundant, Array) else ()
+        return Array("zfs" if fs.type == "zfs" else "device", members, count=count)
+    lowest = fs.stack[0]
+    redundant = redundant_array(fs)
+    members = redundant.members if isinstance(redundant, Array) else ()
+    kind: Literal["md", "lvm"] = "md" if lowest.kind == "md" else "lvm"
+    return Array(kind, members, count=count - int(lowest.options.get("journal", 0)))
 
 
 def _of_layer(fs: Filesystem) -> Array | str:

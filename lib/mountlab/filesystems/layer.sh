@@ -6,8 +6,8 @@
 #   layer.sh find RUN_DIR UUID                                    print the device that it offers
 #   layer.sh back RUN_DIR UUID                                    undo it; fine where there is nothing left of it
 #   layer.sh show RUN_DIR UUID                                    print what the kernel and its tool report of it, in sections
-# Of md and zfs, which have copies or parity; NUMBER is that of a device in the record, from 1:
-#   layer.sh member RUN_DIR UUID NUMBER                           print the device, which must be a member now, or was lost
+#   layer.sh member RUN_DIR UUID NUMBER                           print a device of it, which must carry its UUID
+# NUMBER is that of a device in the record, from 1. Of md and zfs, which have copies or parity:
 #   layer.sh whole RUN_DIR UUID                                   print `whole`, or what is missing or being rebuilt
 #   layer.sh lose RUN_DIR UUID NUMBER                             take a device out of a whole one; it keeps its contents
 #   layer.sh blank RUN_DIR UUID NUMBER                            make a lost device look new: it no longer knows its array
@@ -214,7 +214,6 @@ undo() {
 # Whose device NUMBER of the record is $member: that of a layer of this run which is there now, found by its UUID.
 find_member() { # RUN_DIR UUID NUMBER
     recall "$1" "$2" || refuse "$1 has no record of a layer $2"
-    case $kind in md | zfs) ;; *) refuse "$kind has no member that can be lost" ;; esac
     "find_$kind" >/dev/null || refuse "$kind $uuid is not there"
     number=$3 at=0 member=
     for device in $devices; do
@@ -224,7 +223,16 @@ find_member() { # RUN_DIR UUID NUMBER
     [ -b "$member" ] || refuse "$kind $uuid has no device $number"
 }
 
+show_member() {
+    case $kind in
+    zfs) [ "$(label_of "$member")" = "$name" ] ;;
+    *) its=$(carried "$member") && case " $hex $volumes " in *" ${its:-none} "*) ;; *) false ;; esac ;;
+    esac || refuse "$member does not carry the UUID of $kind $uuid"
+    readlink -f "$member"
+}
+
 lose() {
+    case $kind in md | zfs) ;; *) refuse "$kind has no member that can be lost" ;; esac
     state=$("whole_$kind")
     [ "$state" = whole ] || refuse "$kind $uuid has a member too few already: $state"
     "lose_$kind"
@@ -253,7 +261,7 @@ back) ! recall "$@" || undo ;;
 find) recall "$@" && "find_$kind" ;;
 show) recall "$@" && "show_$kind" ;;
 whole) recall "$@" && "whole_$kind" ;;
-member) find_member "$@" && readlink -f "$member" ;;
+member) find_member "$@" && show_member ;;
 lose) find_member "$@" && lose ;;
 blank) find_member "$@" && "blank_$kind" ;;
 bring) find_member "$@" && bring "$4" ;;

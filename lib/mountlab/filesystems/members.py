@@ -1,4 +1,4 @@
-"""The array or pool of a mount, as trials reach its members."""
+"""What lies on the devices of a mount, as trials reach them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from dataclasses import replace
 
 from mountlab.core.array import Array
 from mountlab.core.model import Filesystem, Place
-from mountlab.core.redundancy import redundant_array
+from mountlab.core.redundancy import plain_devices, redundant_array
 from mountlab.filesystems.zfs import pool_uuid
 
 
 def planned_array(fs: Filesystem, place: Place) -> Array | None:
-    """Return what of this mount can lose a member, by the UUID that layer.sh writes down; None where nothing can."""
-    array = redundant_array(fs)
+    """Return what a trial may lose a member of, or damage a device of, by the UUID that this run gives to it. None
+    where Mountlab makes no such thing."""
+    array = plain_devices(fs)
+    if isinstance(array, str):
+        array = redundant_array(fs)
     if isinstance(array, str):
         return None
-    uuid = place.layer_uuids[0] if array.kind == "md" else pool_uuid(place)
+    uuid = {"zfs": pool_uuid(place), "device": place.uuid}.get(array.kind) or place.layer_uuids[0]
     return replace(array, run_dir=place.run_dir, uuid=uuid)

@@ -21,6 +21,7 @@ from mountlab.programs.pg_test_fsync import PgTestFsync
 from mountlab.programs.pgbench import Pgbench
 from mountlab.programs.reflink import Reflink
 from mountlab.programs.rsync import Rsync
+from mountlab.programs.scrub import Scrub
 from mountlab.programs.send import Send
 from mountlab.programs.snapshot import Snapshot
 from mountlab.programs.sqlite import Sqlite
@@ -31,7 +32,7 @@ from mountlab.tools.base import Tool, Written
 
 _KNOWN: tuple[Tool, ...] = (
     CommandTool(), DbBench(), Dbench(), Dd(), Degrade(), Filebench(), Fio(), FsMark(), Ioping(), LargeDirectory(),
-    PgTestFsync(), Pgbench(), Reflink(), Rsync(), Send(), Snapshot(), Sqlite(), Sysbench(), Tree(), Watched(),
+    PgTestFsync(), Pgbench(), Reflink(), Rsync(), Scrub(), Send(), Snapshot(), Sqlite(), Sysbench(), Tree(), Watched(),
 )  # fmt: skip
 TOOLS = plugins.Registry(
     plugins.TOOLS,
