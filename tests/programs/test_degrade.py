@@ -79,11 +79,14 @@ def test_the_rebuild_moves_what_was_written_to_the_member(stdout: str) -> None:
 
 
 def test_the_rebuild_is_as_precise_as_the_last_look_at_it() -> None:
-    """The kernel does not say when it has ended: between two looks, 0.28 s apart."""
-    stdout = re.sub(r"^ended .*", "ended 25620 25648", RAID5, flags=re.MULTILINE)
-    output = ToolOutput(exit_status=0, stdout=stdout, stderr="", files={})
-    (row,) = (row for row in Degrade().parse(workload(), output) if row.metric == "operation_latency")
-    assert 0.28 <= row.step < 0.4
+    """The kernel does not say when it has ended: between two looks, 0.28 s apart, beside what the clock adds."""
+    steps = []
+    for ended in ("ended 25620 25620", "ended 25620 25648"):
+        stdout = re.sub(r"^ended .*", ended, RAID5, flags=re.MULTILINE)
+        output = ToolOutput(exit_status=0, stdout=stdout, stderr="", files={})
+        rows = Degrade().parse(workload(), output)
+        steps += [row.step for row in rows if row.metric == "operation_latency"]
+    assert steps[1] - steps[0] == pytest.approx(0.28)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -101,7 +104,7 @@ def test_the_rebuild_is_as_precise_as_the_last_look_at_it() -> None:
         (r"kept \w+", "kept 0", "checksums of overwritten files"),
         (r"after (\d+) \d+", r"after \1 999999999", "sectors written to the lost member"),
         (r"after \d+ (\d+)", r"after 999999999 \1", "bytes read from the lost member"),
-        (r"rebuilt (\d+) \d+", r"rebuilt \1 288807", "written to the member that came back"),
+        (r"rebuilt (\d+) \d+", r"rebuilt \1 41567", "written to the member that came back"),
     ],
 )
 def test_a_trial_that_did_not_lose_a_member_or_changed_a_file_gives_no_figures(
