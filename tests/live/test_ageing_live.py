@@ -314,7 +314,8 @@ def test_busybox_makes_the_same_snapshots(
 def test_snapshots_of_another_file_system_are_refused(memory: Callable[..., Path]) -> None:
     done = snapshots(directory := memory())
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"refused: snapshots can be made on btrfs and zfs only, and {directory} is on another file system\n"
+    reason = f"snapshots can be made on btrfs and zfs only, and {directory} is on another file system"
+    assert done.stderr == f"refused: {reason}\n"
 
 
 def test_a_snapshot_that_cannot_be_taken_is_an_error_with_the_number_of_those_that_are_there(
