@@ -224,7 +224,7 @@ def _killed(kill: Kill) -> str:
             kill -0 $pid 2>/dev/null || {{ cat {ROOT}/said >&2; exit 1; }}
             sleep 0.05
         done
-        sleep {kill.after_s}; kill -s KILL -- -$pid; wait; true"""
+        sleep {kill.after_s}; kill -s KILL -- -$pid; true"""
 
 
 @every_row("kind", list(ENTRIES))
