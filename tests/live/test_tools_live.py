@@ -391,6 +391,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> str:
             patch.setattr(tool, "programs", programs)
             if programs:
                 patch.setattr(tool, "programs_for", lambda _workload, own=programs: own)
+                patch.setattr(tool, "programs_on", lambda _fstype, _workload, own=programs: own)
         assert __main__.main(["plan", str(path)]) == 2
     assert not root.exists()
     return error.getvalue()
