@@ -398,6 +398,7 @@ def test_copies_with_checksums_offer_no_more_than_lvcreate_makes() -> None:
     made = 595591168
     held = STACK_LAYERS["lvm"].holds(layer("lvm", kind="raid10", integrity="journal"), 320 * MIB, 4)
     assert 0.8 * made < held <= made
+    assert STACK_LAYERS["lvm"].holds(layer("lvm", kind="raid10", integrity="journal"), 64 * MIB, 4) == 0, "no room"
 
 
 @every_row(
@@ -492,7 +493,7 @@ def test_the_key_of_encryption_with_checksums_is_shown_without_that_of_the_check
 
 
 def in_effect(below: int, options: dict[str, Any], report: str) -> dict[str, str]:
-    fs = entry(members=below, stack=[{"layer": "lvm", **options}])
+    fs = entry(image="320MiB", members=below, stack=[{"layer": "lvm", **options}])
     return {row.option.partition("=")[0]: row.state for row in layers_in_effect(fs, {"layer1.txt": report})}
 
 
@@ -533,7 +534,12 @@ _PLAIN = "\n".join(line for line in CHECKSUMS.splitlines() if " integrity " not 
     ("below", "options", "report", "states"),
     [
         (4, {"kind": "raid10", "integrity": "journal"}, CHECKSUMS, ["in effect"] * 2),
-        (4, {"kind": "raid10", "integrity": "bitmap"}, CHECKSUMS, ["in effect", "changed"]),
+        (
+            4,
+            {"kind": "raid10", "integrity": "journal"},
+            CHECKSUMS.replace("6 0 4 J", "6 0 4 B"),
+            ["in effect", "changed"],
+        ),
         (
             4,
             {"kind": "raid10", "integrity": "journal"},

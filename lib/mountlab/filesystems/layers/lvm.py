@@ -40,6 +40,8 @@ _OVERHEAD = 16 * MIB
 _POOL = 0.89
 """Of a group, what 90 % of it offers at least: to a pool, whose own metadata is a thousandth and less, and to copies
 with checksums, which take 4 MiB and as much again for each 500 MB (lvmraid(7))."""
+_LEAST_WITH_CHECKSUMS = 160 * MIB
+"""Of each device, so that the tenth which is left has room for the checksums and for whole extents."""
 _SHARE = 0.47
 """Of a group, what a volume of 48 % of it offers at least, whose copies have the rest."""
 _CHUNKS = {"thin": (64 * KIB, GIB), "cache": (32 * KIB, GIB), "snapshot": (4 * KIB, 512 * KIB)}
@@ -65,7 +67,7 @@ class Lvm(LayerKind):
                        "it LVM's own choice."),
         "block_size": Option(kind="size", help="Of writecache: what it keeps at once, `512B` or `4KiB`. Without it "
                              "LVM's own choice."),
-        "integrity": Option(kind="choice", choices=tuple(_MODES.values()),
+        "integrity": Option(kind="choice", choices=("journal",),
                             help="Of copies and parity: dm-integrity keeps a checksum of each block on each part, and "
                             "this keeps it right after a crash. What does not match is repaired from the others."),
     }  # fmt: skip
@@ -119,7 +121,8 @@ class Lvm(LayerKind):
 
     def holds(self, layer: StackLayer, size: int, below: int) -> int:
         kind, each = str(layer.options["kind"]), max(0, size - _OVERHEAD)
-        each = int(each * _POOL) if "integrity" in layer.options else each
+        if "integrity" in layer.options:
+            each = int(each * _POOL) if each >= _LEAST_WITH_CHECKSUMS else 0
         if kind in ("raid1", "raid10"):
             return each if kind == "raid1" else each * below // 2
         chunk = int(layer.options.get("chunk", 1))
