@@ -161,7 +161,8 @@ class Scrub(Tool):
         return Manner(engine="scrub", depth="", jobs="1")
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
-        return ("blocks",)
+        """Counts of blocks are 0 on one side or the other, and have no ratio: sentences state them (damage.py)."""
+        return ("operation_latency",)
 
 
 def _counts(notes: Notes, name: str, blocks: int) -> list[int]:

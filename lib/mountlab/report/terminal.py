@@ -19,6 +19,7 @@ from mountlab.core.names import metric_noun
 from mountlab.core.numbers import counted, quantity
 from mountlab.core.text import aligned, lines_of
 from mountlab.sentences import capacity as capacity_sentences
+from mountlab.sentences.damage import damage_lines
 from mountlab.sentences.trust import trust_lines
 from mountlab.sentences.watched import watched_text
 from mountlab.sentences.why import answer_lines
@@ -49,7 +50,7 @@ def run_answer(run: RunView) -> str:
         question = " ".join(run.sweep.question.split())
         figures = [*aligned(rows), ""] if rows else []
         return lines_of([question, "", *seen, *lines, "", *figures, *caveats])
-    answer = [] if searches else [answer_sentence(run, trust)]
+    answer = [] if searches else [*damage_lines(run), answer_sentence(run, trust)]
     answer += filter(None, [effect_sentence(run, trust)])
     first = [*answer, *(f"{name}. {text}" for name, text in trust_lines(run, trust))]
     return answer_text(

@@ -40,6 +40,7 @@ from mountlab.report.sections.shared import (
 )
 from mountlab.report.sections.watched import amounts
 from mountlab.report.sections.why import behind_answer
+from mountlab.sentences.damage import damage_lines
 from mountlab.sentences.trust import trust_lines
 from mountlab.sentences.watched import watched_text
 from mountlab.stats import STATISTICS
@@ -111,7 +112,7 @@ def _answer(run: RunView) -> Html:
     searched = capacity_lines(run, load_curve.searches(run), kind="lead") if run.sweep.searches else []
     causes = behind_answer(run)
     trust = trust_of(run)
-    lead, *others = watched_text(run) or [answer_sentence(run, trust)]
+    lead, *others = watched_text(run) or [*damage_lines(run), answer_sentence(run, trust)]
     sentences = searched or [html.paragraph(lead, kind="lead"), *map(html.paragraph, others)]
     if changed := effect_sentence(run, trust):
         sentences.append(html.paragraph(changed))
