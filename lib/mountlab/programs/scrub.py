@@ -39,7 +39,7 @@ class Scrub(Tool):
     what is `found`, as the system says: blocks (btrfs), checksums (ZFS: one a record), or the blocks that md compares
     at a time (of raid1 64 KiB). btrfs and ZFS repair what they read: `healed` blocks are right on the device before
     the scrub, which does not find them. `repaired` are right at the end. A `repair` of md makes copies alike, and does
-    not know which was right: it may spread an error.
+    not know which was right: it may spread an error. `elapsed` is the time of the first reading and of the scrub.
     """
 
     name = "scrub"
@@ -162,7 +162,7 @@ class Scrub(Tool):
 
     def main_metrics(self, workload: Workload) -> tuple[str, ...]:
         """Counts of blocks are 0 on one side or the other, and have no ratio: sentences state them (damage.py)."""
-        return ("operation_latency",)
+        return ("elapsed",)
 
 
 def _counts(notes: Notes, name: str, blocks: int) -> list[int]:
