@@ -130,7 +130,7 @@ def test_layouts_compare_all_of_their_file_systems_at_each_size() -> None:
 RECIPES = (
     "database-log", "mail-spool", "build-server", "vm-images", "nfs-home", "database-in-a-year", "nearly-full",
     "backup-at-night", "latency-under-load", "databases", "source-tree", "redundancy", "encryption",
-    "volumes", "copy-on-write",
+    "volumes", "copy-on-write", "layouts",
 )  # fmt: skip
 PAGE = (SHIPPED / "docs" / "recipes.md").read_text()
 
