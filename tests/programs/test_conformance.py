@@ -914,7 +914,7 @@ WRONG_VALUE: dict[str, Refusal] = {
                  "false with sync"),
     "dbench": ({"time": "1s"}, "dbench counts whole seconds", "time", "1 s", "2s to 3600s"),
     "dd": ({"count": 0}, "dd would copy nothing", "count", "0", "1 or more"),
-    "degrade": ({"member": "second"}, "degrade has no such member", "member", "'second'", "last, first, or"),
+    "degrade": ({"member": "second"}, "degrade has no such device", "member", "'second'", "last, first, or"),
     "filebench": ({"prealloc": 101}, "more files than there are", "prealloc", "101", "0 to 100"),
     "fio": ({"rwmixread": 101}, "beyond what the box's fio takes", "rwmixread", "101", "from 0 to 100"),
     "fs_mark": ({"threads": 65}, "fs_mark cannot do this", "threads", "threads 65", "1 to 64"),

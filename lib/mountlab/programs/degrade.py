@@ -11,7 +11,7 @@ from mountlab.core.options import Option
 from mountlab.core.redundancy import redundant_array
 from mountlab.core.resolution import Step
 from mountlab.core.shell import script_text
-from mountlab.core.units import KIB, MIB
+from mountlab.core.units import MIB
 from mountlab.programs.dd import Dd
 from mountlab.tools import own_script
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written
@@ -23,7 +23,6 @@ LAYERS = "layer.sh"
 DATA_FILE = ".data"
 """Behind the name of the output directory, as that of dd: trial.sh removes it."""
 _STATES = ("healthy", "degraded")
-_BLOCK_BYTES = 4 * KIB
 _SECTOR_BYTES = 512
 _TICKS_PER_S = 100
 """Of /proc/uptime."""
@@ -54,9 +53,7 @@ class Degrade(Tool):
     programs: tuple[Program, ...] = Dd.programs
     options: Mapping[str, Option] = {
         "size": Option(kind="size", help="each of two files: one for the healthy array, one for the degraded one"),
-        "member": Option(
-            kind="text", default="last", help="which device is lost: last, first, or its number among the devices"
-        ),
+        "member": own_script.MEMBER,
         "back": Option(
             kind="choice",
             choices=("replaced", "returned"),
@@ -77,21 +74,7 @@ class Degrade(Tool):
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         self.check_given(options, {"size": "text with a unit, such as '64MiB'"}, where=where)
-        size, member = int(options["size"]), str(options["member"])
-        if not size or size % _BLOCK_BYTES:
-            raise ParameterError(
-                f"{self.name} works on files of whole blocks",
-                where=f"{where}.size",
-                got=f"{size} B",
-                allowed="a multiple of 4KiB",
-            )
-        if member not in ("first", "last") and not (member.isdecimal() and int(member)):
-            raise ParameterError(
-                f"{self.name} has no such member",
-                where=f"{where}.member",
-                got=repr(member),
-                allowed="last, first, or the number of a device, from '1', as text",
-            )
+        own_script.check_member(self.name, options, where)
         if options.get("cache") == "warm":
             raise ParameterError(
                 "reads from memory say nothing about a degraded array",

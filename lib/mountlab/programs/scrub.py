@@ -47,9 +47,7 @@ class Scrub(Tool):
     options: Mapping[str, Option] = {
         "size": Option(kind="size", help="the file whose blocks are overwritten"),
         "errors": Option(kind="int", default=10, help="how many blocks of 4 KiB are overwritten on the device"),
-        "member": Option(
-            kind="text", default="last", help="which device they are on: last, first, or its number among the devices"
-        ),
+        "member": own_script.MEMBER,
         "cache": replace(CACHE, default="cold"),
     }
     reserved: Mapping[str, str] = {"device": "only devices that this run has made or claimed are overwritten"}
@@ -62,14 +60,8 @@ class Scrub(Tool):
 
     def check(self, options: Mapping[str, Scalar], *, where: str) -> None:
         self.check_given(options, {"size": "text with a unit, such as '64MiB'"}, where=where)
-        size, errors, member = int(options["size"]), int(options["errors"]), str(options["member"])
-        if not size or size % BLOCK_BYTES:
-            raise ParameterError(
-                f"{self.name} works on a file of whole blocks",
-                where=f"{where}.size",
-                got=f"{size} B",
-                allowed="a multiple of 4KiB",
-            )
+        own_script.check_member(self.name, options, where)
+        size, errors = int(options["size"]), int(options["errors"])
         most = min(_MOST_ERRORS, size // BLOCK_BYTES)
         if not 1 <= errors <= most:
             raise ParameterError(
@@ -78,14 +70,6 @@ class Scrub(Tool):
                 got=str(errors),
                 allowed=f"1 to {most}: the blocks of the file, and {_MOST_ERRORS} at most",
             )
-        if member not in ("first", "last") and not (member.isdecimal() and int(member)):
-            raise ParameterError(
-                f"{self.name} has no such device",
-                where=f"{where}.member",
-                got=repr(member),
-                allowed="last, first, or the number of a device, from '1', as text",
-            )
-
         if options["cache"] != "cold":
             raise ParameterError(
                 "memory holds the blocks as they were before the errors",

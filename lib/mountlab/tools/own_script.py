@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from mountlab.core.errors import ParameterError, ParseError, ToolError
 from mountlab.core.model import Measurement, Program, Scalar, Target, everywhere
+from mountlab.core.options import Option
 from mountlab.core.shell import script_text
 from mountlab.core.units import KIB, parse_percent
 from mountlab.tools import wall_clock
@@ -181,4 +182,30 @@ def check_tree(tool: str, options: Mapping[str, Scalar], where: str) -> None:
             where=f"{where}.change",
             got=str(options["change"]),
             allowed="more than 0 %, at most 100 %",
+        )
+
+
+# --- a file of whole blocks, and one device of several ----------------------------------------------------------------
+
+MEMBER = Option(
+    kind="text", default="last", help="which device below the file system: last, first, or its number among them"
+)
+
+
+def check_member(tool: str, options: Mapping[str, Scalar], where: str) -> None:
+    """Raise ParameterError for a file that is not of whole blocks, and for a device that no file system can have."""
+    size, member = int(options["size"]), str(options["member"])
+    if not size or size % _BLOCK_BYTES:
+        raise ParameterError(
+            f"{tool} works on files of whole blocks",
+            where=f"{where}.size",
+            got=f"{size} B",
+            allowed="a multiple of 4KiB",
+        )
+    if member not in ("first", "last") and not (member.isdecimal() and int(member)):
+        raise ParameterError(
+            f"{tool} has no such device",
+            where=f"{where}.member",
+            got=repr(member),
+            allowed="last, first, or the number of a device, from '1', as text",
         )
