@@ -11,9 +11,10 @@ from mountlab.box.containment import ask_argv
 from mountlab.box.survey import DAX, _help_command, survey
 from mountlab.box.testing import ReplayBox
 from mountlab.core.box_facts import Surveyed
-from mountlab.core.errors import BoxTimeout, UnsafeError
+from mountlab.core.errors import BoxTimeout, PlanError, UnsafeError
 from mountlab.core.model import Box, ScratchDevice
 from mountlab.core.shell import script_argv
+from mountlab.core.units import MIB
 from mountlab.programs import TOOLS
 from rows import every_row
 from sweeps import sweep
@@ -64,6 +65,19 @@ def test_of_a_raw_device_all_but_the_mark_may_be_written() -> None:
 def test_the_device_below_an_overlay_is_asked_as_well() -> None:
     facts = surveyed(box(), o={"type": "overlay", "over": {"type": "ext4", "device": "data"}})
     assert facts.device_ids == {"data": "id-of-data"}
+
+
+def test_a_pool_on_a_device_that_has_no_room_for_the_snapshots_of_a_state_is_refused() -> None:
+    def looked_at(**layer: Any) -> Surveyed:
+        stack = [{"layer": "lvm", "kind": "thin", "chunk": "64KiB", **layer}]
+        on_thin = {"type": "ext4", "device": "data", "stack": stack, "state": ["fresh", "few"]}
+        states = {"few": {"fill": "10%", "snapshots": 3, "change": "5%"}}
+        return survey(sweep(filesystems={"f": on_thin}, states=states).sweep, box(), FACTS).surveyed
+
+    with pytest.raises(PlanError, match="f cannot be in the state few") as refused:
+        looked_at()
+    assert "could overflow" in str(refused.value)
+    assert looked_at(volume="256MiB").room == {"f": 256 * MIB}
 
 
 def test_memory_is_no_block_device() -> None:

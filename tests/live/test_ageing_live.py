@@ -314,7 +314,9 @@ def test_busybox_makes_the_same_snapshots(
 def test_snapshots_of_another_file_system_are_refused(memory: Callable[..., Path]) -> None:
     done = snapshots(directory := memory())
     assert (done.returncode, done.stdout) == (1, "")
-    reason = f"snapshots can be made on btrfs and zfs only, and {directory} is on another file system"
+    reason = (
+        f"snapshots can be made on btrfs, zfs and thin volumes of LVM only, and {directory} is on another file system"
+    )
     assert done.stderr == f"refused: {reason}\n"
 
 

@@ -75,7 +75,7 @@ STACKS: dict[str, dict[str, Any]] = {
     "lv-raid6": on_images(5, lvm("raid6", stripe="32KiB")),
     "lv-raid10": on_images(4, lvm("raid10", stripe="128KiB")),
     "lv-raid10-integrity": on_images(4, lvm("raid10", integrity="journal"), image="320MiB"),
-    "lv-thin": on_images(1, lvm("thin", chunk="128KiB"), image="128MiB"),
+    "lv-thin": on_images(1, lvm("thin", chunk="128KiB", volume="64MiB"), image="128MiB"),
     "lv-thin-large": on_images(3, lvm("thin", chunk="32MiB")),
     "lv-cache": on_images(3, lvm("cache", mode="writeback", chunk="32KiB")),
     "lv-cache-through": on_images(2, lvm("cache", mode="writethrough")),

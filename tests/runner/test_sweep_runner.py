@@ -37,7 +37,7 @@ FACTS = known(
     machine="x86_64",
     mount_root="/var/tmp/mountlab-root",
     output_root="/dev/shm/mountlab-root",
-    programs={program.name: {} for program in all_programs()},
+    programs={name: {} for name in (*(program.name for program in all_programs()), "lvm")},
     memory_available_bytes=2**33,
     mount_root_free_bytes=2**36,
     kernel_filesystems=None,
@@ -939,6 +939,40 @@ def test_a_state_in_a_pool_is_made_again_on_the_capacity_that_the_first_making_h
     journal = Memory()
     run_sweep(stated_plan(in_pool, repeats=2), Pool(said=SAID), journal, Silent())
     assert given == ["", "1000"]
+
+
+ON_THIN = {
+    "type": "ext4",
+    "image": "256MiB",
+    "stack": [{"layer": "lvm", "kind": "thin", "chunk": "64KiB", "volume": "64MiB"}],
+    "state": ["few"],
+}
+FEW = {"few": {"fill": "10%", "snapshots": 3, "change": "5%"}}
+
+
+class Volume(ScriptedBox):
+    """A thin volume of LVM; `given` are the words of each call of a script, by its name."""
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 60.0, root: bool = False) -> Completed:
+        self.given = [*getattr(self, "given", []), [word for word in argv if "\n" not in word]]
+        return super().run(argv, timeout_s=timeout_s, root=root)
+
+
+def test_snapshots_of_a_volume_are_taken_of_the_layer_below_it_on_the_capacity_of_the_first_making() -> None:
+    box, journal = Volume(said=SAID), Memory()
+    run_sweep(stated_plan(ON_THIN, FEW, repeats=2), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["ok", "ok"], [trial.reason for trial in journal.trials]
+    taken = [words[words.index("snapshots.sh") + 2 :] for words in box.given if "snapshots.sh" in words]
+    made = [words[words.index("lvm") + 1] for words in box.given if "make" in words and "layer.sh" in words]
+    assert [(words[:5], words[-1]) for words in taken] == [(["3", "0.05", "1", "1000", "0.1"], uuid) for uuid in made]
+
+
+def test_what_a_snapshot_that_failed_has_suspended_goes_on_before_anything_is_unmounted() -> None:
+    box, journal = Volume(said=SAID, snapshots=[3]), Memory()
+    run_sweep(stated_plan(ON_THIN, FEW), box, journal, Silent())
+    assert [trial.status for trial in journal.trials] == ["failed"]
+    failed = next(at for at, words in enumerate(box.given) if "snapshots.sh" in words)
+    assert ("resume" in box.given[failed + 1], box.given[failed + 2][0]) == (True, "umount")
 
 
 def test_what_a_resumed_run_wants_no_trial_of_is_not_made() -> None:

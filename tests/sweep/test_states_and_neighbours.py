@@ -155,6 +155,45 @@ def test_a_pool_has_snapshots() -> None:
     assert cells(read(filesystems=filesystems, workloads={"app": FIO}).sweep, "a") == ["app state=many"]
 
 
+THIN = {"layer": "lvm", "kind": "thin", "chunk": "64KiB"}
+FEW = {"few": {"fill": "10%", "snapshots": 3, "change": "5%"}}
+
+
+def on_thin(image: str = "256MiB", kind: str = "ext4", **layer: Any) -> dict[str, Any]:
+    volume = {"type": kind, "image": image, "stack": [{**THIN, **layer}], "state": ["fresh", "few"]}
+    return {**SWEEP["filesystems"], "a": volume}
+
+
+def on_old_style() -> dict[str, Any]:
+    """LVM's own kind of snapshots before thin ones: a volume beside it for each."""
+    stack = [{"layer": "lvm", "kind": "snapshot"}]
+    return {**SWEEP["filesystems"], "a": {"type": "ext4", "image": "256MiB", "stack": stack, "state": "few"}}
+
+
+@every_row("filesystems", [on_thin(volume="64MiB"), on_thin("900MiB", "xfs", volume="304MiB")])
+def test_what_lies_on_a_thin_volume_has_snapshots_where_the_pool_has_room_for_them(filesystems: Any) -> None:
+    sweep = read(filesystems=filesystems, workloads={"app": FIO}, states={**STATES, **FEW}).sweep
+    assert cells(sweep, "a") == ["app state=fresh", "app state=few"]
+
+
+@every_row(
+    ("filesystems", "words"),
+    [
+        (on_thin(), ["its pool of 214 MiB could overflow", "volume: 84MiB or less"]),
+        (on_thin(volume="92MiB"), ["could overflow: 3 snapshots of a volume of 92.0 MiB", "volume: 84MiB or less"]),
+        (on_thin(volume="64MiB", chunk="64MiB"), ["could overflow", "or a smaller change or chunk"]),
+        (on_thin("900MiB", "xfs"), ["could overflow", "volume: 3"]),
+        (on_thin("600MiB", "xfs", volume="400MiB"), ["could overflow", "larger devices"]),
+        (on_thin(kind="ext2", volume="64MiB"), ["ext2 has no snapshots", "ext4 and xfs right on lvm (kind thin)"]),
+        (on_old_style(), ["kind: snapshot alone", "kind: thin has many"]),
+    ],
+)
+def test_a_volume_whose_snapshots_could_fill_the_pool_is_refused_with_one_that_fits(
+    filesystems: Any, words: list[str]
+) -> None:
+    refused(["a cannot be in the state few", *words], filesystems=filesystems, states={**STATES, **FEW})
+
+
 def test_states_need_mounts_that_begin_anew() -> None:
     refused(
         ["design.fresh_filesystem", "restored before each mount", "block or cell"], design={"fresh_filesystem": "never"}

@@ -130,6 +130,17 @@ detach_below() {
     done
 }
 
+# A tool that was killed in the middle may have left a volume of a run in root $1 suspended: what uses it then waits for ever.
+resume_layers() {
+    [ "$mode" = clean ] || return 0
+    for record in "$1"/*/layers; do
+        { plain_file "$record" && is_run "${record%/*}"; } || continue
+        while read -r uuid _; do
+            sh -c "$layer" layer.sh resume "${record%/*}" "$uuid" </dev/null >/dev/null 2>&1
+        done <"$record"
+    done
+}
+
 # Layers that runs in root $1 had made on their devices, the last first.
 clean_layers() {
     for record in "$1"/*/layers; do
@@ -290,8 +301,11 @@ if [ "$mode" != kill ]; then
     mount_root=$(ours_really "$4")
     output_root=$(ours_really "$5")
 fi
+# Before processes, which may wait for it, and after those that could suspend it.
+[ -z "$mount_root" ] || resume_layers "$mount_root"
 clean_processes
 clean_cgroups
+[ -z "$mount_root" ] || resume_layers "$mount_root"
 # A tool can have put a loop device on a file below a mount, which keeps that busy.
 [ -z "$mount_root" ] || detach_below "$mount_root"
 for root in "$mount_root" "$output_root"; do [ -z "$root" ] || clean_mounts "$root"; done

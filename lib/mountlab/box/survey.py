@@ -14,7 +14,7 @@ from mountlab.core.errors import BoxTimeout, CommandError, PlanError, UnsafeErro
 from mountlab.core.model import MARK_BYTES, Box, Filesystem, Sweep
 from mountlab.core.shell import script_argv
 from mountlab.core.units import KIB
-from mountlab.filesystems import FAMILIES
+from mountlab.filesystems import FAMILIES, thin
 from mountlab.filesystems.base import BLOCK_DEVICE
 from mountlab.filesystems.guard import LOOK_TIMEOUT_S, Refusal, read_permission, read_refusal
 from mountlab.filesystems.memory import SHM
@@ -266,7 +266,22 @@ def _rooms(sweep: Sweep, verdicts: list[_Verdict], connection: BoxConnection, fa
     for use in (verdict.use for verdict in verdicts if not verdict.use.journal):
         least[use.filesystem] = min(_usable(use, connection, facts), least.get(use.filesystem, sys.maxsize))
     backed = {fs.name: fs.over or fs for fs in sweep.filesystems}
+    _check_pools(sweep, least)
     return {name: top_bytes(backed[name], size) for name, size in least.items()}
+
+
+def _check_pools(sweep: Sweep, sizes: Mapping[str, int]) -> None:
+    """Raise PlanError for a pool on scratch devices that has no room for the snapshots of a state. `sizes`: what each
+    device of a file system has, in bytes."""
+    for fs, name in sweep.turns:
+        state = sweep.states.get(name)
+        if state and fs.name in sizes and (reason := thin.overflows(fs, state, sizes[fs.name])):
+            raise PlanError(
+                f"{fs.name} cannot be in the state {name}",
+                where=f"filesystems.{fs.name}.state",
+                got=reason,
+                allowed="snapshots for which the pool has room",
+            )
 
 
 def _usable(use: _Use, connection: BoxConnection, facts: BoxFacts) -> int:

@@ -9,7 +9,7 @@ from mountlab.core.errors import ParameterError
 from mountlab.core.model import Filesystem, Place, Program, Step
 from mountlab.core.state import State
 from mountlab.core.units import MIB
-from mountlab.filesystems import backing, kept
+from mountlab.filesystems import backing, kept, thin
 from mountlab.filesystems.backing import DEVICE
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step
 from mountlab.filesystems.stack import top_bytes
@@ -103,7 +103,7 @@ class DeviceFamily(Family):
         if backing.has_journal(fs):
             return "its journal lies outside: a state is an image of one device"
         if state.snapshots and not self.takes_snapshots:
-            return f"{fs.type} has no snapshots: btrfs and zfs have"
+            return thin.refuses_snapshots(fs, state, self.smallest_bytes)
         if state.worn and fs.device is None:
             return f"{state.name} writes a whole device (write: {state.write:g}): device: NAME"
         return None

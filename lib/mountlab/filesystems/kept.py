@@ -10,10 +10,12 @@ from typing import ClassVar
 
 from mountlab.core.errors import ParseError
 from mountlab.core.model import Filesystem, Place, Program, Step, StepRole, everywhere
-from mountlab.core.shell import script_argv
+from mountlab.core.shell import script_argv, script_text
 from mountlab.core.state import State
+from mountlab.filesystems import thin
 from mountlab.filesystems.backing import DEVICE, LONGEST_S, format_step
 from mountlab.filesystems.base import evidence_step, script_step
+from mountlab.filesystems.guard import MAKES_DEVICES
 from mountlab.filesystems.profiles import PROFILES, ageing_argv
 from mountlab.filesystems.stack import devices_below
 from mountlab.filesystems.state_evidence import (
@@ -171,8 +173,11 @@ def ageing_steps(fs: Filesystem, place: Place, state: State) -> tuple[Step, ...]
     pool = fs.type == POOL
     age = ageing_argv(aged, fill=state.fill, churn=state.churn, profile=profile, seed=state.seed)
     age = (*age, *((CAPACITY,) if pool else ()))
-    of_pool = (CAPACITY, f"{state.fill:g}") if pool else ()
-    words = (snapshots, str(state.snapshots), f"{state.change:g}", str(state.seed), *of_pool)
+    on_thin = state.snapshots > 0 and thin.takes_snapshots(fs)
+    again = (CAPACITY, f"{state.fill:g}") if pool or on_thin else ()
+    layer = (place.run_dir, place.layer_uuids[-1]) if on_thin else ()
+    text = (script_text(MAKES_DEVICES),) if on_thin else ()
+    words = (snapshots, str(state.snapshots), f"{state.change:g}", str(state.seed), *again, *layer, *text)
     steps = [
         evidence_step(place.mountpoint, *(() if pool else (DEVICE,))),
         _mounted_reading(state, "fresh", place),
@@ -181,7 +186,9 @@ def ageing_steps(fs: Filesystem, place: Place, state: State) -> tuple[Step, ...]
     ]
     if state.snapshots:
         taking = script_step("snapshots.sh", *words, why="overwrite and take snapshots", keep=SNAPSHOTS_FILE)
-        steps.append(Step(argv=("mkdir", snapshots), why="the directory of its snapshots"))
+        # What is killed while it takes one may leave the volume suspended, and then nothing can be unmounted.
+        resume = script_argv(MAKES_DEVICES, "resume", *layer) if on_thin else ()
+        steps.append(Step(argv=("mkdir", snapshots), why="the directory of its snapshots", undo=resume))
         steps.append(replace(taking, timeout_s=LONGEST_S))
     return (*steps, _mounted_reading(state, "made", place))
 

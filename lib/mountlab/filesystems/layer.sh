@@ -7,6 +7,9 @@
 #   layer.sh back RUN_DIR UUID                                    undo it; fine where there is nothing left of it
 #   layer.sh show RUN_DIR UUID                                    print what the kernel and its tool report of it, in sections
 #   layer.sh member RUN_DIR UUID NUMBER                           print a device of it, which must carry its UUID
+#   layer.sh resume RUN_DIR UUID                                  let go on what a killed tool has suspended of it (lvm)
+#   layer.sh snapshot RUN_DIR UUID COUNT DIRECTORY                take a snapshot of the volume of lvm, thin, that is mounted there
+#   layer.sh snapshots RUN_DIR UUID                               print how many it has, and how full their pool is
 # NUMBER is that of a device in the record, from 1. Of md and zfs, which have copies or parity:
 #   layer.sh whole RUN_DIR UUID                                   print `whole`, or what is missing or being rebuilt
 #   layer.sh lose RUN_DIR UUID NUMBER                             take a device out of a whole one; it keeps its contents
@@ -205,6 +208,7 @@ add_below() { # directory of a device below /sys
 
 undo() {
     check_tools
+    [ "$kind" != lvm ] || resume_lvm
     find_renamed
     "undo_$kind" && [ -z "$("find_$kind")" ] || refuse "$kind $uuid is still in use"
     if [ "$marked" = marked ]; then for device in $devices; do mark_again "$device" || return; done; fi
@@ -263,6 +267,11 @@ show) recall "$@" && "show_$kind" ;;
 whole) recall "$@" && "whole_$kind" ;;
 member) find_member "$@" && show_member ;;
 lose) find_member "$@" && lose ;;
+resume) ! recall "$@" || [ "$kind" != lvm ] || resume_lvm ;;
+snapshot | snapshots)
+    recall "$@" && [ "$kind" = lvm ] || refuse "$1 has no record of a layer $2 of lvm"
+    shift 2
+    "${verb}_lvm" "$@" ;;
 blank) find_member "$@" && "blank_$kind" ;;
 bring) find_member "$@" && bring "$4" ;;
 esac

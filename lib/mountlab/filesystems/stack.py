@@ -45,7 +45,7 @@ def _check_room(layer: StackLayer, each: int, below: int, where: str) -> int:
     """Return how many bytes a layer offers on devices of `each` bytes. Raises ParameterError where that is nothing."""
     if offered := STACK_LAYERS[layer.kind].holds(layer, each, below):
         return offered
-    large = next((key for key in ("chunk", "stripe") if key in layer.options), "")
+    large = next((key for key in ("volume", "chunk", "stripe") if key in layer.options), "")
     raise ParameterError(
         f"{layer.text} does not fit on its devices",
         where=f"{where}.{large}" if large else where,

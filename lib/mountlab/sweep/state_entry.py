@@ -35,7 +35,8 @@ class StateFile(File):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 1
     """Of names, sizes, contents and order: the same seed makes the same files."""
     snapshots: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """How many snapshots are taken and kept. Only of btrfs and zfs."""
+    """How many snapshots are taken and kept. Only of btrfs and zfs, and of ext4 and xfs on a thin volume
+    of LVM."""
     change: Annotated[float, AS_SHARE, Field(gt=0, le=1)] | None = None
     """The share of the data that is overwritten before each snapshot. 1 % where nothing is said."""
     write: Annotated[float, Field(gt=0, le=100)] | None = None

@@ -36,7 +36,8 @@ _MODES = {"J": "journal", "B": "bitmap"}
 """Mode of dm-integrity in the kernel's table to LVM's word for it."""
 _OVERHEAD = 16 * MIB
 """Of each device, at most: the metadata of the group, that of the copies, and what is no whole extent of 4 MiB."""
-
+EXTENT = 4 * MIB
+"""What LVM gives to a volume at once."""
 _POOL = 0.89
 """Of a group, what 90 % of it offers at least: to a pool, whose own metadata is a thousandth and less, and to copies
 with checksums, which take 4 MiB and as much again for each 500 MB (lvmraid(7))."""
@@ -50,9 +51,9 @@ _CHUNKS = {"thin": (64 * KIB, GIB), "cache": (32 * KIB, GIB), "snapshot": (4 * K
 
 class Lvm(LayerKind):
     """A logical volume that takes a whole volume group, made of all devices below it. A thin volume is as large as its
-    pool, which so cannot overflow. Of `cache` and `writecache` the last device is the fast one. Of `snapshot` a
-    snapshot stands beside the volume, and has room for a copy of all of it: what is overwritten for the first time is
-    copied there."""
+    pool or smaller: the pool cannot overflow. Of `cache` and `writecache` the last device is the fast one. Of
+    `snapshot` a snapshot stands beside the volume, and has room for a copy of all of it: what is overwritten for the
+    first time is copied there."""
 
     kind = "lvm"
     required = "kind"
@@ -62,6 +63,8 @@ class Lvm(LayerKind):
         "stripe": Option(kind="size", help="What goes to one device before the next. Without it LVM's own choice."),
         "chunk": Option(kind="size", help="What the pool of thin gives to a volume at once, what cache keeps at once, "
                         "or what snapshot copies at once. Without it LVM's own choice."),
+        "volume": Option(kind="size", help="Of thin: the size of the volume, in whole 4 MiB. The rest of the pool is "
+                         "for snapshots of it. Without it the volume is as large as its pool."),
         "mode": Option(kind="choice", choices=("writethrough", "writeback"),
                        help="Of cache: whether a write ends on the slow devices too, or on the fast one alone. Without "
                        "it LVM's own choice."),
@@ -74,7 +77,7 @@ class Lvm(LayerKind):
 
     goes_with: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "stripe": _STRIPED, "chunk": tuple(_CHUNKS), "mode": ("cache",), "block_size": ("writecache",),
-        "integrity": _RAID,
+        "integrity": _RAID, "volume": ("thin",),
     }  # fmt: skip
 
     def modules(self, layer: StackLayer) -> tuple[str, ...]:
@@ -94,6 +97,11 @@ class Lvm(LayerKind):
                 where=f"{where}.block_size",
                 got=layer.labels["block_size"],
                 allowed="512B or 4KiB",
+            )
+        volume = int(layer.options.get("volume", EXTENT))
+        if volume % EXTENT or not volume:
+            raise ParameterError(
+                "not a value for volume", where=f"{where}.volume", got=layer.labels["volume"], allowed="whole 4 MiB"
             )
         if kind == "raid10" and below % 2:
             raise ParameterError(
@@ -117,7 +125,8 @@ class Lvm(LayerKind):
             "--raidintegrity=y": "integrity" in options,
             f"--raidintegritymode={options.get('integrity')}": "integrity" in options,
         }
-        return (f"volumes={volumes}", *words_that_hold(words), "--", *below)
+        size = (f"volume={layer.options['volume']}",) if "volume" in layer.options else ()
+        return (f"volumes={volumes}", *size, *words_that_hold(words), "--", *below)
 
     def holds(self, layer: StackLayer, size: int, below: int) -> int:
         kind, each = str(layer.options["kind"]), max(0, size - _OVERHEAD)
@@ -129,7 +138,9 @@ class Lvm(LayerKind):
         if kind in _CACHES:
             return each * (below - 1) if chunk <= each else 0
         if kind == "thin":
-            return int(each * below * _POOL) // chunk * chunk
+            pool = int(each * below * _POOL) // chunk * chunk
+            volume = int(layer.options.get("volume", pool))
+            return volume if volume <= pool else 0
         return int(each * (below - _PARITY.get(kind, 0)) * (_SHARE if kind == "snapshot" else 1))
 
     def judge(self, layer: StackLayer, report: LayerReport) -> Iterator[tuple[str, Judgement]]:
@@ -143,6 +154,7 @@ class Lvm(LayerKind):
                 "kind": (data[0], "lvs segtype"),
                 "stripe": (data[2], "lvs stripe_size"),
                 "chunk": (volumes.get(holds_chunk.get(str(layer.options["kind"]), "data"), empty)[3], "lvs chunk_size"),
+                "volume": (data[4], "lvs lv_size"),
                 "mode": (next((word for word in target if word in ("writethrough", "writeback")), ""), "the table"),
                 "block_size": ((target[4:] or [""])[0], "the table"),
                 "integrity": (", ".join(modes), "the table"),

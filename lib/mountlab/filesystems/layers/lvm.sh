@@ -21,7 +21,7 @@ make_lvm() {
     # shellcheck disable=SC2086
     lvm_with vgcreate -qq -y --setautoactivation n "$name" $devices >&2 2>/dev/null || lvm_with vgcreate -qq -y "$name" $devices >&2 || return
     options=
-    for word in $words; do case $word in volumes=*) ;; *) options="$options $word" ;; esac; done
+    for word in $words; do case $word in volumes=* | volume=*) ;; *) options="$options $word" ;; esac; done
     case $options in
     *--type=thin-pool*)
         # shellcheck disable=SC2086
@@ -29,6 +29,7 @@ make_lvm() {
         # In whole chunks: of the rest the pool gives nothing.
         size=$(lvm_with lvs --noheadings --nosuffix --units b -o lv_size,chunk_size "$name/pool" \
             | while read -r size chunk; do echo $((size / chunk * chunk)); done)
+        case $words in *' volume='*) size=${words#* volume=} size=${size%% *} ;; esac
         lvm_with lvcreate -qq -y -Wn --type thin -V "${size}b" --thinpool pool -n data "$name" >&2 ;;
     *--type=snapshot*)
         lvm_with lvcreate -qq -y -Wn -Zn -l '48%FREE' -n data "$name" >&2 || return
@@ -66,6 +67,45 @@ show_lvm() {
         dmsetup "$what" | grep "^$(name_of_group)-"
     done
 }
+
+# Of a thin volume, whose file system the kernel freezes meanwhile. The snapshot is not active: nothing sees it but its pool,
+# with which it goes. After the last one a trial may write the whole volume again, which needs metadata.
+snapshot_lvm() { # NUMBER DIRECTORY
+    volume=$(find_lvm) && block=$(block_of "$volume") || refuse "lvm $uuid has no volume"
+    at=$(stat -c %d -- "$2") || refuse "there is no $2"
+    [ "$(cat "$block/dev")" = "$((at >> 8 & 4095)):$((at & 255 | at >> 12 & 1048320))" ] || refuse "$2 is not on the volume of lvm $uuid"
+    (devices='' && add_below "$block" && [ -n "$devices" ]) || refuse "$volume does not lie on devices of lvm $uuid"
+    in_use=$(show_pool) || refuse "lvm $uuid is not thin"
+    printf '%s\n' "$in_use" | awk '{ exit !($1 < 95 && $2 < 70) }' \
+        || refuse "the pool is too full for another snapshot: data and metadata in percent: $in_use"
+    lvm_with lvcreate -qq -y -s -ky -n "kept$1" "$name/data" >&2
+}
+
+show_pool() { lvm_with lvs --noheadings -o data_percent,metadata_percent "$name/pool" 2>/dev/null; }
+
+# How many there are, and how full their pool is, in percent.
+snapshots_lvm() {
+    in_use=$(show_pool) || refuse "lvm $uuid is not thin"
+    echo "taken $(lvm_with lvs --noheadings -o lv_name "$name" | grep -c ' kept[0-9]')"
+    printf '%s\n' "$in_use" | awk '{ print "pool_percent " $1 "\nmetadata_percent " $2 }'
+}
+
+# What a killed lvm has suspended would let wait for ever whatever reads, writes or unmounts. From below, by the kernel's list.
+resume_lvm() {
+    for device in $devices; do
+        its=$(carried "$device")
+        case " $volumes " in *" ${its:-none} "*) resume_above "$(block_of "$device")" ;; esac
+    done
+}
+
+resume_above() ( # directory of a device below /sys
+    for above in "$1/holders"/dm-*; do
+        { read -r its <"$above/dm/uuid"; } 2>/dev/null || continue
+        case $its in LVM-*) ;; *) continue ;; esac
+        [ "$(cat "$above/dm/suspended")" = 0 ] || dmsetup resume "$(cat "$above/dm/name")" >&2
+        resume_above "/sys/block/${above##*/}"
+    done
+)
 
 # First by LVM itself; what a kill has left half-made goes by the kernel's own list of what lies on our devices.
 undo_lvm() {
