@@ -119,7 +119,8 @@ undo_lvm() {
 remove_volumes() {
     left=
     for device in $devices; do
-        case " $volumes " in *" $(carried "$device") "*) remove_above "$(block_of "$device")" || left=yes ;; esac
+        its=$(carried "$device")
+        case " $volumes " in *" ${its:-none} "*) remove_above "$(block_of "$device")" || left=yes ;; esac
     done
     [ -z "$left" ]
 }
