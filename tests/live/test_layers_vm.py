@@ -289,6 +289,23 @@ def test_volumes_that_a_killed_lvm_left_and_its_metadata_do_not_have_are_removed
     assert "mountlab" not in sh(vm_connection, "dmsetup ls")
 
 
+@pytest.mark.long
+def test_a_volume_of_others_on_a_device_of_the_record_that_carries_nothing_is_not_removed(
+    vm_connection: BoxConnection, run_dir: str
+) -> None:
+    """After a restart another disk may have the name that was written down."""
+    loop = sh(vm_connection, f"truncate -s 16M {run_dir}/img/f.img; losetup --find --show {run_dir}/img/f.img")
+    sh(
+        vm_connection,
+        f"DM_DISABLE_UDEV=1 dmsetup create theirs-data --uuid LVM-theirs --table '0 2048 linear {loop} 0'",
+    )
+    sh(vm_connection, f"echo '{UUIDS[0]} lvm images {loop} {UUIDS[1].replace('-', '')}' >{run_dir}/layers")
+    done = vm_connection.run(script_argv("layer.sh", "back", run_dir, UUIDS[0]), root=True)
+    stay = sh(vm_connection, "dmsetup ls | cut -f 1")
+    sh(vm_connection, "DM_DISABLE_UDEV=1 dmsetup remove theirs-data")
+    assert (done.ok, stay) == (True, "theirs-data"), done.error_text
+
+
 # --- a tool that is killed while it formats -------------------------------------------------------------------------
 
 
