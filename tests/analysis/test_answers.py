@@ -163,6 +163,12 @@ def test_many_file_systems_make_no_long_sentence() -> None:
     assert sentence_of(*many).endswith("; 6 more file systems in the table.")
 
 
+def test_many_file_systems_with_one_answer_are_counted() -> None:
+    many = [{"candidate": f"fs{i}", "verdict": "undecided"} for i in range(4)]
+    assert sentence_of({}, *many).endswith("; 4 file systems are undecided for flushed writes.")
+    assert "fs0, fs1 and fs2 are undecided for flushed writes" in sentence_of({}, *many[:3])
+
+
 def test_nothing_compared_says_why() -> None:
     run = synthetic_run(caveats=False)
     alone = replace(run, comparisons=[], sweep=replace(run.sweep, baseline=None))

@@ -89,7 +89,8 @@ def sentence(run: AnsweredRun, *, sure: bool = True) -> str:
     clauses = []
     for (tally, doubtful), names in list(by_tally.items())[:_MOST_CLAUSES]:
         verb = ("looks", "look") if doubtful else ("is", "are")
-        clauses.append(f"{listed(names)} {verb[len(names) > 1]} {_tally_text(tally, baseline)}")
+        who = listed(names) if len(names) <= _MOST_NAMES else f"{len(names)} file systems"
+        clauses.append(f"{who} {verb[len(names) > 1]} {_tally_text(tally, baseline)}")
         baseline = ""
     more = [name for names in list(by_tally.values())[_MOST_CLAUSES:] for name in names]
     return "; ".join([*clauses, *([f"{counted(len(more), 'more file system')} in the table"] if more else [])]) + "."
