@@ -74,6 +74,7 @@ METRIC_WORDS: dict[str, MetricWords] = {
     "app_overhead": _size("time spent by the tool itself"),
     "space_used": _size("used share of the space"),
     "operations": _size("operations"),
+    "blocks": _size("blocks"),
     "elapsed": _size("elapsed time"),
     "bytes": _size("bytes moved"),
     "layers_time": _size("time to make layers"),

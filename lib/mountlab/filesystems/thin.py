@@ -41,8 +41,10 @@ def refuses_snapshots(fs: Filesystem, state: State, smallest: int) -> str | None
 def overflows(fs: Filesystem, state: State, each: int, smallest: int = 0) -> str | None:
     """Return why the pool on devices of `each` bytes could overflow, and which volume it has room for; None where it
     cannot."""
+    if not state.snapshots or not takes_snapshots(fs):
+        return None
     volume, pool = top_bytes(fs, each), _pool_bytes(fs, each)
-    if not state.snapshots or not takes_snapshots(fs) or _most(fs, state, volume) <= pool:
+    if _most(fs, state, volume) <= pool:
         return None
     fitting, too_large = 0, volume // EXTENT + 1
     while too_large - fitting > 1:
