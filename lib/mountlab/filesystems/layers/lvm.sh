@@ -90,12 +90,17 @@ snapshots_lvm() {
     printf '%s\n' "$in_use" | awk '{ print "pool_percent " $1 "\nmetadata_percent " $2 }'
 }
 
-# What a killed lvm has suspended would let wait for ever whatever reads, writes or unmounts. From below, by the kernel's list.
-resume_lvm() {
+# Those that carry a UUID of the layer. After a restart another disk may have a name that was written down.
+our_devices() {
     for device in $devices; do
         its=$(carried "$device")
-        case " $volumes " in *" ${its:-none} "*) resume_above "$(block_of "$device")" ;; esac
+        case " $volumes " in *" ${its:-none} "*) echo "$device" ;; esac
     done
+}
+
+# What a killed lvm has suspended would let wait for ever whatever reads, writes or unmounts. From below, by the kernel's list.
+resume_lvm() {
+    for device in $(our_devices); do resume_above "$(block_of "$device")"; done
 }
 
 resume_above() ( # directory of a device below /sys
@@ -118,10 +123,7 @@ undo_lvm() {
 
 remove_volumes() {
     left=
-    for device in $devices; do
-        its=$(carried "$device")
-        case " $volumes " in *" ${its:-none} "*) remove_above "$(block_of "$device")" || left=yes ;; esac
-    done
+    for device in $(our_devices); do remove_above "$(block_of "$device")" || left=yes; done
     [ -z "$left" ]
 }
 
