@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import share_vm
+from guests import measured
 from mountlab.box.connection import BoxConnection
 from mountlab.box.ssh import SshBox, connect
 from mountlab.core.model import Box
@@ -51,10 +51,7 @@ MAPPED = [name for name in ALL if name == "hugetlbfs" or name.endswith("-dax")]
 
 
 def run_in_the_guest(box: BoxConnection, results: Path, **asked: Any) -> store.Run:
-    resolved = as_is(design={"repeats": 1}, **asked)
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(box, patch)
-        return store.load_run(workflow.run(resolved, box="vm", results=results))
+    return measured(box, results, design={"repeats": 1}, **asked)
 
 
 @pytest.fixture(scope="module")

@@ -5,29 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import prepared_vm, share_vm
+from guests import clean, make_until, measured, place_of, prepare_run, sh, virtual_box
 from mountlab.analysis.compare.runs import compare_runs
 from mountlab.box.connection import BoxConnection
-from mountlab.box.embedded import open_box
-from mountlab.box.leftovers import remove_leftovers
-from mountlab.core.model import Place
 from mountlab.core.trial_files import TrialFiles
-from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.evidence import device_levels, device_traffic
-from mountlab.filesystems.guard import uuid_for
 from mountlab.results import store
-from mountlab.runner import workflow
 from mountlab.sentences.comparison import comparison_text
-from mountlab.sweep.box_file import parse_box
-from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from option_bench import Bench, Request, compare, guest, parse, refine, set_up
 from rows import every_row
-from sweeps import as_is
 
 pytestmark = [
     pytest.mark.box, pytest.mark.slow, pytest.mark.long, pytest.mark.requires_program("qemu-system-x86_64"),
@@ -100,8 +90,7 @@ REQUESTS = [parse(refine(line)) for line in TABLE.strip().splitlines()]
 @pytest.fixture(scope="module")
 def full() -> Iterator[BoxConnection]:
     """A virtual box with the whole kernel of Debian, built unless it is there."""
-    box = parse_box({"embedded": "vm", "kernel": KERNEL, "disks": 2}, name="vm", where="vm.yml")
-    with open_box(prepared_vm(box)) as connection:
+    with virtual_box(kernel=KERNEL, disks=2) as connection:
         yield connection
 
 
@@ -109,12 +98,6 @@ WHAT_IS_LEFT = """
 losetup --list --noheadings | grep -v mountlab-options; grep -E ' (f2fs|xfs) ' /proc/mounts
 grep ^md /proc/mdstat; true"""
 """Without the device of the bench."""
-
-
-def sh(box: BoxConnection, script: str) -> str:
-    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
-    assert done.ok, done.error_text
-    return done.text.strip()
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -158,11 +141,8 @@ FIO = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, full: BoxConnection) -> store.Run:
-    resolved = as_is(filesystems=PLACES, workloads={"fio": FIO}, design={"repeats": 1, "on_ineffective": "caveat"})
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(full, patch)
-        patch.setattr(workflow.paths, "load_box", lambda _: full.box)
-        return store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("results")))
+    results, design = tmp_path_factory.mktemp("results"), {"repeats": 1, "on_ineffective": "caveat"}
+    return measured(full, results, filesystems=PLACES, workloads={"fio": FIO}, design=design)
 
 
 @every_row("name", list(PLACES))
@@ -196,19 +176,15 @@ def test_nothing_is_left(run: store.Run, full: BoxConnection) -> None:
     assert sh(full, WHAT_IS_LEFT) == ""
 
 
-def test_what_a_state_holds_is_restored_before_each_mount(
-    full: BoxConnection, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    resolved = as_is(
+def test_what_a_state_holds_is_restored_before_each_mount(full: BoxConnection, tmp_path: Path) -> None:
+    run = measured(
+        full,
+        tmp_path,
         filesystems={"f2fs": {"type": "f2fs", "image": "256MiB", "state": ["fresh", "half"]}},
         states={"half": {"fill": "40%", "churn": 1, "profile": "mail"}},
         workloads={"dd": DD},
         design={"repeats": 2},
     )
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(full, patch)
-        patch.setattr(workflow.paths, "load_box", lambda _: full.box)
-        run = store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("results")))
     assert list(run.trials["status"].unique()) == ["ok"]
     (record,) = run.states
     assert record.reached.fill == pytest.approx(0.4, abs=0.05)
@@ -220,25 +196,12 @@ def test_what_a_state_holds_is_restored_before_each_mount(
 
 def test_what_a_kill_leaves_of_it_is_undone(full: BoxConnection) -> None:
     """Nothing undoes it here, as after a kill."""
-    root, name = RUN_DIR.rsplit("/", 1)
-    sh(full, f"mkdir -p {RUN_DIR}/img && echo made >{root}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
-    sh(full, f"echo images >{RUN_DIR}/img/.mountlab")
-    place = Place(
-        run_id="f2fs", run_dir=RUN_DIR, mountpoint=f"{RUN_DIR}/mnt/f", image=f"{RUN_DIR}/img/f.img",
-        uuid=uuid_for("", "f2fs"),
-    )  # fmt: skip
-    fs = read_filesystem("f", FilesystemFile(type="f2fs", image="64MiB", members=2), "f")
-    values: dict[str, str] = {}
-    for step in FAMILIES["f2fs"].steps(fs, replace(place)):
-        argv = [word if "\n" in word else _filled(word, values) for word in step.argv]
-        done = full.run(argv, root=True, timeout_s=300.0)
-        assert done.ok, done.error_text
-        if step.binds:
-            values[step.binds] = done.text.strip()
+    prepare_run(full, RUN_DIR)
+    make_until(full, {"type": "f2fs", "image": "64MiB", "members": 2}, place_of(RUN_DIR))
     assert sh(full, f"grep -c ' {RUN_DIR}/mnt/f f2fs ' /proc/mounts") == "1"
-    removed = remove_leftovers(full, below=(root, "/dev/shm/f2fs"))  # of the guest
+    removed = clean(full, RUN_DIR)
     assert all(each.removed for each in removed), removed
-    assert sh(full, f"{WHAT_IS_LEFT}; ls {root} 2>/dev/null; true") == ""
+    assert sh(full, f"{WHAT_IS_LEFT}; ls {RUN_DIR.rpartition('/')[0]} 2>/dev/null; true") == ""
 
 
 # --- one sweep on two kernels -----------------------------------------------------------------------------------------
@@ -248,9 +211,8 @@ def test_one_sweep_on_two_kernels_is_compared_as_such_and_no_cause_is_named(
     full: BoxConnection, tmp_path: Path
 ) -> None:
     """The kernels differ in much beside their version, and the guests in what lies on their disks."""
-    other = parse_box({"embedded": "vm", "kernel": NEXT_KERNEL}, name="vm", where="vm.yml")
     sides = [compared_side(full, tmp_path)]
-    with open_box(prepared_vm(other)) as connection:
+    with virtual_box(kernel=NEXT_KERNEL) as connection:
         sides.append(compared_side(connection, tmp_path))
     found = compare_runs(sides)
     (kernels,) = [each.values for each in found.differences if (each.area, each.what) == ("system", "kernel")]
@@ -264,13 +226,4 @@ def test_one_sweep_on_two_kernels_is_compared_as_such_and_no_cause_is_named(
 
 def compared_side(box: BoxConnection, results: Path) -> store.Run:
     systems = {"ext4": {"type": "ext4", "image": "64MiB"}}
-    resolved = as_is(filesystems=systems, workloads={"w": DD}, design={"repeats": 2})
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(box, patch)
-        return store.load_run(workflow.run(resolved, box="vm", results=results))
-
-
-def _filled(word: str, values: dict[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
+    return measured(box, results, filesystems=systems, workloads={"w": DD}, design={"repeats": 2})

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from disks import RECORDS
+from guests import sh
 from mountlab.box.connection import BoxConnection, Completed
 from mountlab.box.embedded import vm
 from mountlab.box.ssh import connect
@@ -37,12 +38,6 @@ for i in 0 1; do
     rm -f /var/tmp/guard-$i.img
 done
 """
-
-
-def sh(box: BoxConnection, script: str) -> str:
-    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
-    assert done.ok, done.error_text
-    return done.text.strip()
 
 
 @pytest.fixture

@@ -9,19 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import share_vm
+from guests import clean, make_until, measured, place_of, prepared_run, sh
 from mountlab.box.connection import BoxConnection
-from mountlab.box.leftovers import remove_leftovers
-from mountlab.core.model import Place
 from mountlab.core.shell import script_argv
-from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.layers import STACK_LAYERS
 from mountlab.results import store
-from mountlab.runner import workflow
-from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from rows import every_row
-from sweeps import as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("qemu-system-x86_64")]
 
@@ -93,12 +87,6 @@ ls /dev/md /dev/mapper | grep mountlab; pgrep -a dmeventd
 """
 
 
-def sh(box: BoxConnection, script: str) -> str:
-    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
-    assert done.ok, done.error_text
-    return done.text.strip()
-
-
 def left(box: BoxConnection) -> str:
     return box.run(("sh", "-c", WHAT_IS_LEFT), root=True).text.strip()
 
@@ -106,43 +94,16 @@ def left(box: BoxConnection) -> str:
 @pytest.fixture
 def run_dir(vm_connection: BoxConnection) -> Iterator[str]:
     """The directory of a run that is interrupted wherever a test likes."""
-    root, name = RUN_DIR.rsplit("/", 1)
-    sh(vm_connection, f"mkdir -p {RUN_DIR}/img && echo made >{root}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
-    sh(vm_connection, f"echo images >{RUN_DIR}/img/.mountlab")
-    yield RUN_DIR
-    remove_leftovers(vm_connection, below=(root, "/dev/shm/layers"))  # of the guest
-    vm_connection.run(("rm", "-rf", root), root=True)
+    with prepared_run(vm_connection, RUN_DIR):
+        yield RUN_DIR
 
 
 UUIDS = tuple(uuid_for("", "layers", str(number)) for number in range(3))
-PLACE = Place(
-    run_id="layers",
-    run_dir=RUN_DIR,
-    mountpoint=f"{RUN_DIR}/mnt/f",
-    image=f"{RUN_DIR}/img/f.img",
-    uuid=uuid_for("", "layers"),
-)
 
 
-def make_until(box: BoxConnection, entry: dict[str, Any], word: str) -> dict[str, str]:
-    """Run the steps of a file system up to the first that has a word in it; return what they print by placeholder."""
-    fs = read_filesystem("f", FilesystemFile(**entry), "f")
-    values: dict[str, str] = {}
-    for step in FAMILIES[fs.type].steps(fs, replace(PLACE, layer_uuids=UUIDS[: len(fs.stack)])):
-        argv = tuple(_filled(each, values) for each in step.argv)
-        if word in argv:
-            break
-        done = box.run(argv, root=True, timeout_s=300.0)
-        assert done.ok, done.error_text
-        if step.binds:
-            values[step.binds] = done.text.strip()
-    return values
-
-
-def _filled(word: str, values: dict[str, str]) -> str:
-    for name, value in values.items() if "\n" not in word else ():
-        word = word.replace(f"{{{name}}}", value)
-    return word
+def make_stack_until(box: BoxConnection, entry: dict[str, Any], word: str) -> dict[str, str]:
+    """As `make_until`, with the UUIDs by which the tests know the layers."""
+    return make_until(box, entry, replace(place_of(RUN_DIR), layer_uuids=UUIDS[: len(entry["stack"])]), word)
 
 
 # --- made, read back, undone ------------------------------------------------------------------------------------------
@@ -153,13 +114,12 @@ def test_a_mirror_below_encryption_is_made_and_what_a_kill_leaves_of_it_is_undon
 ) -> None:
     """Nothing undoes it here, as after a kill: the record in the run's directory is all that clean has."""
     before = left(vm_connection)
-    values = make_until(vm_connection, on_images(2, MIRROR, LUKS), "mke2fs")
+    values = make_stack_until(vm_connection, on_images(2, MIRROR, LUKS), "mke2fs")
     assert sh(vm_connection, f"cat /sys/block/{values['device'].removeprefix('/dev/')}/dm/uuid").startswith(
         "CRYPT-LUKS2-"
     )
     assert values["layer1"].startswith("/dev/md")
-    root = RUN_DIR.rpartition("/")[0]
-    removed = remove_leftovers(vm_connection, below=(root, "/dev/shm/layers"))  # of the guest
+    removed = clean(vm_connection, RUN_DIR)
     assert [each.name.split()[0] for each in removed if each.kind == "layer"] == ["luks", "md"], "the last first"
     assert all(each.removed for each in removed), removed
     assert left(vm_connection) == before
@@ -167,11 +127,8 @@ def test_a_mirror_below_encryption_is_made_and_what_a_kill_leaves_of_it_is_undon
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, vm_connection: BoxConnection) -> store.Run:
-    results = tmp_path_factory.mktemp("results")
-    resolved = as_is(filesystems=STACKS, workloads={"dd": DD}, design={"repeats": 1, "on_ineffective": "caveat"})
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(vm_connection, patch)
-        return store.load_run(workflow.run(resolved, box="vm", results=results))
+    results, design = tmp_path_factory.mktemp("results"), {"repeats": 1, "on_ineffective": "caveat"}
+    return measured(vm_connection, results, filesystems=STACKS, workloads={"dd": DD}, design=design)
 
 
 def test_every_layer_is_tried_in_the_virtual_box() -> None:
@@ -236,9 +193,8 @@ def others(vm_connection: BoxConnection) -> Iterator[str]:
 def test_what_others_have_made_stays_as_it_is_when_a_half_made_stack_is_undone(
     stop_at: str, vm_connection: BoxConnection, run_dir: str, others: str
 ) -> None:
-    make_until(vm_connection, on_images(4, md("raid5"), LUKS, lvm("linear")), stop_at)
-    root = RUN_DIR.rpartition("/")[0]
-    removed = remove_leftovers(vm_connection, below=(root, "/dev/shm/layers"))  # of the guest
+    make_stack_until(vm_connection, on_images(4, md("raid5"), LUKS, lvm("linear")), stop_at)
+    removed = clean(vm_connection, RUN_DIR)
     assert all(each.removed for each in removed), removed
     assert sh(vm_connection, LOOK_AT_OTHERS) == others
     assert "mountlab" not in left(vm_connection)
@@ -261,7 +217,7 @@ def test_a_layer_that_others_have_made_is_not_undone_by_the_name_that_ours_would
 def test_a_layer_below_something_of_others_stays_in_the_record_and_says_why(
     vm_connection: BoxConnection, run_dir: str
 ) -> None:
-    values = make_until(vm_connection, on_images(2, MIRROR), "mke2fs")
+    values = make_stack_until(vm_connection, on_images(2, MIRROR), "mke2fs")
     back = script_argv("layer.sh", "back", run_dir, UUIDS[0])
     sh(vm_connection, f"DM_DISABLE_UDEV=1 dmsetup create someone --table '0 2048 linear {values['device']} 0'")
     try:
@@ -278,7 +234,7 @@ def test_volumes_that_a_killed_lvm_left_and_its_metadata_do_not_have_are_removed
     vm_connection: BoxConnection, run_dir: str
 ) -> None:
     """Seen where lvconvert was killed: the kernel has parts of the new volume, and LVM knows only the old one."""
-    values = make_until(vm_connection, on_images(1, lvm("linear")), "mke2fs")
+    values = make_stack_until(vm_connection, on_images(1, lvm("linear")), "mke2fs")
     name = f"mountlab--{UUIDS[0].replace('-', '')[16:]}"
     for part, below in (("corig", values["member1"]), ("part", f"/dev/mapper/{name}-corig"), ("top", f"{name}-part")):
         table = f"0 2048 linear {below if '/' in below else f'/dev/mapper/{below}'} 0"

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import share_vm
+from guests import measured, sh
 from mountlab.box.connection import BoxConnection
 from mountlab.box.containment import CGROUPS
 from mountlab.core.errors import PlanError
 from mountlab.filesystems.neighbours import read_beside
 from mountlab.results import store
-from mountlab.runner import workflow
-from sweeps import CLOCK, as_is
+from sweeps import CLOCK
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.long, pytest.mark.requires_program("qemu-system-x86_64")]
 
@@ -33,12 +32,6 @@ LIMITS = {
 }  # fmt: skip
 
 
-def sh(box: BoxConnection, script: str) -> str:
-    done = box.run(("sh", "-c", script), root=True)
-    assert done.ok, done.error_text
-    return done.text.strip()
-
-
 @pytest.fixture(params=["io cpu memory"])
 def guest(vm_connection: BoxConnection, request: pytest.FixtureRequest) -> Iterator[BoxConnection]:
     """The virtual box with cgroup2 alone, and these controllers on below its root. It mounts none itself."""
@@ -54,10 +47,7 @@ def guest(vm_connection: BoxConnection, request: pytest.FixtureRequest) -> Itera
 def run(box: BoxConnection, results: Path, *filesystems: dict[str, Any], **neighbour: Any) -> store.Run:
     named = {f"f{number}": entry for number, entry in enumerate(filesystems)}
     asked = {"workloads": {"w": MEASURED}, "neighbours": {"n": {**STREAM, **neighbour}}}
-    resolved = as_is(design={"repeats": 1, "warmup": 0}, filesystems=named, **asked)
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(box, patch)
-        return store.load_run(workflow.run(resolved, box="vm", results=results))
+    return measured(box, results, design={"repeats": 1, "warmup": 0}, filesystems=named, **asked)
 
 
 def limits_of(run: store.Run) -> dict[str, str]:

@@ -3,29 +3,21 @@ between is undone. Errors are planted on a device: what is served, found and rep
 
 from __future__ import annotations
 
-import base64
-import gzip
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pytest
-from conftest import prepared_vm, share_vm
+from guests import as_line, clean, disks_of, measured, place_of, prepare_run, prepared_run, put, read, sh, virtual_box
 from mountlab.box.connection import BoxConnection
-from mountlab.box.embedded import open_box
-from mountlab.box.leftovers import remove_leftovers
 from mountlab.core.model import Place, Step
 from mountlab.core.shell import script_argv, script_text
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.guard import read_permission, uuid_for
+from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.members import planned_array
 from mountlab.results import store
-from mountlab.runner import workflow
-from mountlab.sweep.box_file import parse_box
-from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from rows import every_row
-from sweeps import as_is
 
 pytestmark = [
     pytest.mark.box,
@@ -36,6 +28,8 @@ pytestmark = [
 
 ROOT = "/var/tmp/redundant"
 RUN_DIR = f"{ROOT}/20260101T000000-redundant"
+PLACE = place_of(RUN_DIR)
+DISKS = 3
 LEFT = "zpool list -H -o name; grep ^md /proc/mdstat; losetup --list --noheadings; ls /dev /dev/md | grep mountlab-"
 
 
@@ -62,17 +56,10 @@ RETURNS = ("raid1", "mirror", "raidz1")
 """Those that know what was written while a member was away."""
 
 
-def sh(box: BoxConnection, script: str) -> str:
-    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
-    assert done.ok, done.error_text
-    return done.text.strip()
-
-
 @pytest.fixture(scope="module")
 def redundant_box() -> Iterator[BoxConnection]:
-    """A virtual box with md and ZFS, which takes ten minutes to build where this machine has none yet."""
-    box = parse_box({"embedded": "vm", "with": ["zfs"], "disks": 3}, name="vm", where="vm.yml")
-    with open_box(prepared_vm(box)) as connection:
+    """It takes ten minutes to build where this machine has no such box yet."""
+    with virtual_box(**{"with": ["zfs"], "disks": DISKS}) as connection:
         yield connection
 
 
@@ -83,10 +70,8 @@ def redundant_box() -> Iterator[BoxConnection]:
 def run(tmp_path_factory: pytest.TempPathFactory, redundant_box: BoxConnection) -> store.Run:
     lost = {"tool": "degrade", "size": "2MiB", "cache": "cold"}
     workloads = {"replaced": lost, "returned": {**lost, "back": "returned", "member": "first"}}
-    resolved = as_is(filesystems=ARRAYS, workloads=workloads, design={"repeats": 1, "on_ineffective": "caveat"})
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(redundant_box, patch)
-        return store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("results")))
+    results, design = tmp_path_factory.mktemp("results"), {"repeats": 1, "on_ineffective": "caveat"}
+    return measured(redundant_box, results, filesystems=ARRAYS, workloads=workloads, design=design)
 
 
 @every_row(
@@ -129,15 +114,6 @@ def test_nothing_of_them_is_left(run: store.Run, redundant_box: BoxConnection) -
 
 # --- killed in between ------------------------------------------------------------------------------------------------
 
-DISKS = tuple(f"/dev/disk/by-id/virtio-mountlab-disk{number}" for number in (1, 2, 3))
-PLACE = Place(
-    run_id="redundant",
-    run_dir=RUN_DIR,
-    mountpoint=f"{RUN_DIR}/mnt/f",
-    image=f"{RUN_DIR}/img/f.img",
-    uuid=uuid_for("", "redundant"),
-)
-
 
 @dataclass(frozen=True)
 class Kill:
@@ -158,40 +134,18 @@ ON_IMAGES = {"image": "80MiB", "members": 3, "preallocate": False}
 
 @pytest.fixture
 def run_dir(redundant_box: BoxConnection) -> Iterator[str]:
-    prepare_run(redundant_box)
-    yield RUN_DIR
-    clean(redundant_box)
-    redundant_box.run(("rm", "-rf", ROOT), root=True)
-
-
-def prepare_run(box: BoxConnection) -> None:
-    name = RUN_DIR.removeprefix(f"{ROOT}/")
-    sh(box, f"mkdir -p {RUN_DIR}/img && echo made >{ROOT}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
-    sh(box, f"echo images >{RUN_DIR}/img/.mountlab")
-
-
-def clean(box: BoxConnection) -> list[Any]:
-    return remove_leftovers(box, below=(ROOT, "/dev/shm/redundant"))  # of the guest
-
-
-def disks_of(box: BoxConnection) -> tuple[tuple[str, str], ...]:
-    """The stable names of the disks and their identities, by which the guard takes them for claimed ones."""
-    found = []
-    for disk in DISKS:
-        looked = box.run(script_argv("guard.sh", disk, "", ""), root=True)
-        assert looked.ok, looked.error_text
-        found.append((disk, read_permission(looked.error_text)[0]))
-    return tuple(found)
+    with prepared_run(redundant_box, RUN_DIR):
+        yield RUN_DIR
 
 
 def losing_script(entry: dict[str, Any], place: Place) -> str:
     """What makes and mounts a file system, loses its second device and gives it back, and stops at stage $1."""
-    fs = read_filesystem("f", FilesystemFile(**entry), "f")
+    fs = read(entry)
     place = replace(place, layer_uuids=tuple(uuid_for("", place.uuid, str(n)) for n, _ in enumerate(fs.stack)))
     array = planned_array(fs, place)
     assert array is not None
     verb = f'sh {ROOT}/layer.sh "$1" {RUN_DIR} {array.uuid} 2'
-    lines = [_line(step) for step in FAMILIES[fs.type].steps(fs, place)]
+    lines = [as_line(_assuming_clean(step)) for step in FAMILIES[fs.type].steps(fs, place)]
     head = (
         f"reached() {{ echo $1 >>{ROOT}/stage; [ $1 != $stop ] || exec sleep 300; }}\nlayer() {{ {verb} $2; }}\nstop=$1"
     )
@@ -199,21 +153,10 @@ def losing_script(entry: dict[str, Any], place: Place) -> str:
     return "\n".join([head, *lines, *(f"{act} || exit" for act in acts), "layer bring replaced", "reached whole"])
 
 
-def _line(step: Step) -> str:
-    """A step in a line. Nothing is written to the disks, and so what they hold need not be alike."""
-    argv = [word for each in step.argv for word in ((each, "--assume-clean") if each == "--level=raid5" else (each,))]
-    words = (f'"${word}"' if word[:1] == "{" and "\n" not in word else shlex.quote(word) for word in argv)
-    line = " ".join(words)
-    return f"{step.binds}=$({line}) || exit" if step.binds else f"{line} >/dev/null || exit"
-
-
-def put(box: BoxConnection, path: str, text: str) -> None:
-    """Write a file on the box, in parts that a command may hold."""
-    packed = base64.b64encode(gzip.compress(text.encode())).decode()
-    sh(box, f": >{path}.gz")
-    for at in range(0, len(packed), 16_384):
-        sh(box, f"echo {packed[at : at + 16_384]} | base64 -d >>{path}.gz")
-    sh(box, f"gunzip -c {path}.gz >{path}; rm {path}.gz")
+def _assuming_clean(step: Step) -> Step:
+    """Nothing is written to the disks, and so what they hold need not be alike."""
+    pairs = ((each, "--assume-clean") if each == "--level=raid5" else (each,) for each in step.argv)
+    return replace(step, argv=tuple(chain.from_iterable(pairs)))
 
 
 def _killed(kill: Kill) -> str:
@@ -233,7 +176,7 @@ def test_a_trial_that_is_killed_while_a_member_is_lost_leaves_nothing(
     redundant_box: BoxConnection, run_dir: str, kind: str, marked: bool
 ) -> None:
     """Afterwards the guard knows each disk for one that Mountlab may use."""
-    disks = disks_of(redundant_box)
+    disks = disks_of(redundant_box, DISKS)
     place, entry = PLACE, {**ENTRIES[kind], **ON_IMAGES}
     if marked:
         entry = {**ENTRIES[kind], "device": ["a", "b", "c"]}
@@ -243,16 +186,16 @@ def test_a_trial_that_is_killed_while_a_member_is_lost_leaves_nothing(
     elif kind == "zfs":
         entry = {**entry, "vdevs": [{"raidz1": [1, 2, 3]}]}
     for kill in KILLS[: -1 if marked else None]:  # a whole disk is filled slowly
-        prepare_run(redundant_box)
+        prepare_run(redundant_box, RUN_DIR)
         put(redundant_box, f"{ROOT}/layer.sh", script_text("layer.sh"))
         put(redundant_box, f"{ROOT}/script", f"export MOUNTLAB_RUN=redundant\n{losing_script(entry, place)}")
         sh(redundant_box, _killed(kill))
         sh(redundant_box, f"rm {ROOT}/layer.sh {ROOT}/script {ROOT}/stage {ROOT}/said")
-        removed = clean(redundant_box)
+        removed = clean(redundant_box, RUN_DIR)
         assert [found for found in removed if not found.removed and found.kind != "foreign"] == [], kill
         assert "mountlab-" not in redundant_box.run(("sh", "-c", LEFT), root=True).text, kill
         assert "md" not in sh(redundant_box, "grep ^md /proc/mdstat || true"), kill
-        assert disks_of(redundant_box) == disks, kill
+        assert disks_of(redundant_box, DISKS) == disks, kill
 
 
 def test_only_members_of_an_array_that_this_run_made_are_taken_out(redundant_box: BoxConnection, run_dir: str) -> None:
@@ -298,11 +241,8 @@ SCRUBBED: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def scrubbed(tmp_path_factory: pytest.TempPathFactory, redundant_box: BoxConnection) -> store.Run:
-    design = {"repeats": 1, "on_ineffective": "caveat"}
-    resolved = as_is(filesystems=SCRUBBED, workloads={"bad": BAD}, design=design)
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(redundant_box, patch)
-        return store.load_run(workflow.run(resolved, box="vm", results=tmp_path_factory.mktemp("scrubbed")))
+    results, design = tmp_path_factory.mktemp("scrubbed"), {"repeats": 1, "on_ineffective": "caveat"}
+    return measured(redundant_box, results, filesystems=SCRUBBED, workloads={"bad": BAD}, design=design)
 
 
 def counts(run: store.Run, name: str) -> dict[str, int]:

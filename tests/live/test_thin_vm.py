@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import share_vm
-from live.test_layers_vm import DD, RUN_DIR, UUIDS, left, lvm, make_until, on_images, run_dir, sh
+from guests import clean, measured, sh
+from live.test_layers_vm import DD, RUN_DIR, UUIDS, left, lvm, make_stack_until, on_images, run_dir
 from mountlab.box.connection import BoxConnection
-from mountlab.box.leftovers import remove_leftovers
 from mountlab.core.shell import script_argv, script_text
-from mountlab.results import store
-from mountlab.runner import workflow
-from sweeps import as_is
 
 pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.requires_program("qemu-system-x86_64")]
 __all__ = ["run_dir"]
@@ -29,7 +25,7 @@ VOLUME = f"mountlab--{UUIDS[0].replace('-', '')[16:]}-data"
 
 def mount_thin(box: BoxConnection) -> None:
     """Make a thin volume, and mount ext4 on it below the run's directory."""
-    values = make_until(box, THIN, "mke2fs")
+    values = make_stack_until(box, THIN, "mke2fs")
     sh(box, MOUNTED.format(**values))
 
 
@@ -50,7 +46,7 @@ def test_snapshots_of_a_mounted_volume_are_there_not_active_and_gone_with_it(
     assert (figures["snapshots"], 0 < float(figures["pool_percent"]) < 50) == ("3", True)
     rows = [line.split() for line in sh(vm_connection, IN_POOL).splitlines()]
     assert [row for row in rows if row[0].startswith("kept")] == [["kept1"], ["kept2"], ["kept3"]], rows
-    removed = remove_leftovers(vm_connection, below=(ROOT, "/dev/shm/layers"))  # of the guest
+    removed = clean(vm_connection, RUN_DIR)
     assert all(each.removed for each in removed), removed
     assert "mountlab" not in left(vm_connection)
 
@@ -88,7 +84,7 @@ def test_a_volume_that_a_kill_left_suspended_goes_on_and_is_undone(
         sh(vm_connection, f"for i in 1 2 3 4 5 6; do grep -q {POINT} /proc/mounts || break; sleep 1; done")
         done = vm_connection.run(script_argv("layer.sh", "back", run_dir, UUIDS[0]), root=True, timeout_s=60.0)
         assert done.ok, done.error_text
-    removed = remove_leftovers(vm_connection, below=(ROOT, "/dev/shm/layers"))  # of the guest
+    removed = clean(vm_connection, RUN_DIR)
     assert all(each.removed for each in removed), removed
     assert "mountlab" not in left(vm_connection)
 
@@ -98,7 +94,7 @@ def test_what_others_have_suspended_stays_so(vm_connection: BoxConnection, run_d
     mount_thin(vm_connection)
     sh(vm_connection, "DM_DISABLE_UDEV=1 dmsetup create someone --table '0 2048 zero'; dmsetup suspend someone")
     try:
-        removed = remove_leftovers(vm_connection, below=(ROOT, "/dev/shm/layers"))  # of the guest
+        removed = clean(vm_connection, RUN_DIR)
         assert all(each.removed for each in removed), removed
         assert sh(vm_connection, "dmsetup info -c --noheadings -o suspended someone") == "Suspended"
     finally:
@@ -115,12 +111,10 @@ def test_fresh_and_old_mounts_of_ext4_and_xfs_are_measured_and_nothing_is_left(
                "stack": [lvm("thin", volume=volume, chunk="64KiB")]}
         for name, (image, volume) in thin.items()
     }  # fmt: skip
-    resolved = as_is(
-        filesystems=filesystems, workloads={"w": DD}, states={"old": OLD}, design={"repeats": 1, "warmup": 0}
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(vm_connection, patch)
-        run = store.load_run(workflow.run(resolved, box="vm", results=tmp_path))
+    run = measured(
+        vm_connection, tmp_path, filesystems=filesystems, workloads={"w": DD}, states={"old": OLD},
+        design={"repeats": 1, "warmup": 0},
+    )  # fmt: skip
     rows = [(row["filesystem"], row["status"], row["reason"]) for row in run.trials.to_dict("records")]
     assert sorted(rows) == [(name, "ok", "") for name in ("ext4", "ext4", "xfs", "xfs")]
     for name in thin:

@@ -3,8 +3,6 @@ of others stay as they are, whatever their names."""
 
 from __future__ import annotations
 
-import base64
-import gzip
 import random
 import shlex
 from collections.abc import Iterator
@@ -13,21 +11,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import prepared_vm, share_vm
+from guests import (
+    as_line,
+    clean,
+    disks_of,
+    measured,
+    place_of,
+    prepare_run,
+    prepared_run,
+    put,
+    quoted,
+    read,
+    sh,
+    virtual_box,
+)  # fmt: skip
 from mountlab.box.connection import BoxConnection
-from mountlab.box.embedded import open_box
-from mountlab.box.leftovers import remove_leftovers
-from mountlab.core.model import Filesystem, Place, Step
+from mountlab.core.model import Step
 from mountlab.core.shell import script_argv, script_text
 from mountlab.filesystems import FAMILIES
-from mountlab.filesystems.guard import read_permission, uuid_for
+from mountlab.filesystems.guard import uuid_for
 from mountlab.filesystems.zfs import pool_name, pool_uuid
 from mountlab.results import store
-from mountlab.runner import workflow
-from mountlab.sweep.box_file import parse_box
-from mountlab.sweep.filesystem_entry import FilesystemFile, read_filesystem
 from rows import every_row
-from sweeps import as_is
 
 pytestmark = [
     pytest.mark.box,
@@ -36,8 +41,9 @@ pytestmark = [
     pytest.mark.requires_program("qemu-system-x86_64"),
 ]
 
-ROOT = "/var/tmp/pools"
-RUN_DIR = f"{ROOT}/20260101T000000-pools"
+RUN_DIR = "/var/tmp/pools/20260101T000000-pools"
+PLACE = place_of(RUN_DIR)
+DISKS = 4
 DD = {"tool": "dd", "direction": "write", "bs": "64KiB", "count": 32, "data": "random", "cache": "as_is"}
 COLD = {"tool": "dd", "direction": "read", "bs": "64KiB", "count": 32, "cache": "cold"}
 
@@ -87,50 +93,17 @@ POOLS: dict[str, dict[str, Any]] = {
 LEFT = "zpool list -H -o name; losetup --list --noheadings; ls /dev | grep mountlab-"
 
 
-def sh(box: BoxConnection, script: str) -> str:
-    done = box.run(("sh", "-c", script), root=True, timeout_s=300.0)
-    assert done.ok, done.error_text
-    return done.text.strip()
-
-
 @pytest.fixture(scope="module")
 def zfs_box() -> Iterator[BoxConnection]:
-    """A virtual box with ZFS, which takes ten minutes to build where this machine has none yet."""
-    box = parse_box({"embedded": "vm", "with": ["zfs"], "disks": len(DISKS)}, name="vm", where="vm.yml")
-    with open_box(prepared_vm(box)) as connection:
+    """It takes ten minutes to build where this machine has no such box yet."""
+    with virtual_box(**{"with": ["zfs"], "disks": DISKS}) as connection:
         yield connection
 
 
 @pytest.fixture
 def run_dir(zfs_box: BoxConnection) -> Iterator[str]:
-    """The directory of a run that is interrupted wherever a test likes."""
-    prepare_run(zfs_box)
-    yield RUN_DIR
-    clean(zfs_box)
-    zfs_box.run(("rm", "-rf", ROOT), root=True)
-
-
-def prepare_run(box: BoxConnection) -> None:
-    name = RUN_DIR.removeprefix(f"{ROOT}/")
-    sh(box, f"mkdir -p {RUN_DIR}/img && echo made >{ROOT}/.mountlab && echo run {name} >{RUN_DIR}/.mountlab")
-    sh(box, f"echo images >{RUN_DIR}/img/.mountlab; echo {RUN_DIR} >/dev/null")
-
-
-def clean(box: BoxConnection) -> list[Any]:
-    return remove_leftovers(box, below=(ROOT, "/dev/shm/pools"))  # of the guest
-
-
-PLACE = Place(
-    run_id="pools",
-    run_dir=RUN_DIR,
-    mountpoint=f"{RUN_DIR}/mnt/f",
-    image=f"{RUN_DIR}/img/f.img",
-    uuid=uuid_for("", "pools"),
-)
-
-
-def read(entry: dict[str, Any]) -> Filesystem:
-    return read_filesystem("f", FilesystemFile(**entry), "f")
+    with prepared_run(zfs_box, RUN_DIR):
+        yield RUN_DIR
 
 
 # --- made, read back, undone ------------------------------------------------------------------------------------------
@@ -139,10 +112,7 @@ def read(entry: dict[str, Any]) -> Filesystem:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, zfs_box: BoxConnection) -> store.Run:
     results, design = tmp_path_factory.mktemp("results"), {"repeats": 1, "on_ineffective": "caveat"}
-    resolved = as_is(filesystems=POOLS, workloads={"write": DD, "read": COLD}, design=design)
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(zfs_box, patch)
-        return store.load_run(workflow.run(resolved, box="vm", results=results))
+    return measured(zfs_box, results, filesystems=POOLS, workloads={"write": DD, "read": COLD}, design=design)
 
 
 @every_row("name", list(POOLS))
@@ -185,12 +155,6 @@ ON_DATASETS: dict[str, dict[str, Any]] = {
     "stream": {**SENT, "via": "send", "to": "null", "cache": "as_is"},
     "taken": {"tool": "snapshot", "size": "2MiB", "snapshots": 3, "change": "10%"},
 }
-
-
-def measured(zfs_box: BoxConnection, results: Path, **sweep: Any) -> store.Run:
-    with pytest.MonkeyPatch.context() as patch:
-        share_vm(zfs_box, patch)
-        return store.load_run(workflow.run(as_is(**sweep), box="vm", results=results))
 
 
 def test_copies_and_snapshots_are_what_their_source_was_and_nothing_is_left(
@@ -286,46 +250,16 @@ def others(zfs_box: BoxConnection) -> Iterator[str]:
         zfs_box.run(("sh", "-c", REMOVE_OTHERS), root=True, timeout_s=120.0)
 
 
-DISKS = tuple(f"/dev/disk/by-id/virtio-mountlab-disk{number}" for number in (1, 2, 3, 4))
 ON_DISKS = {
     "type": "zfs", "device": ["a", "b", "c", "d"], "options": ["recordsize=8K"],
     "vdevs": [{"mirror": ["a", "b"]}, {"log": ["c"]}, {"cache": ["d"]}],
 }  # fmt: skip
 
 
-def disks_of(box: BoxConnection) -> tuple[tuple[str, str], ...]:
-    """The stable names of four disks and their identities."""
-    found = []
-    for disk in DISKS:
-        if not box.run(("test", "-e", disk)).ok:
-            pytest.skip("the virtual box has no four disks: say `disks: 4` in its box file")
-        looked = box.run(script_argv("guard.sh", disk, "", ""), root=True)
-        assert looked.ok, looked.error_text
-        found.append((disk, read_permission(looked.error_text)[0]))
-    return tuple(found)
-
-
 def as_script(steps: tuple[Step, ...]) -> str:
     """Commands one after the other as one script, and what undoes them, the last first."""
-    lines, undo = [], []
-    for step in steps:
-        line = " ".join(_quoted(word) for word in step.argv)
-        lines.append(f"{step.binds}=$({line}) || exit" if step.binds else f"{line} >/dev/null || exit")
-        undo += [" ".join(_quoted(word) for word in step.undo)] if step.undo else []
-    return "\n".join([*lines, *(f"{line} >/dev/null" for line in reversed(undo))])
-
-
-def _quoted(word: str) -> str:
-    return f'"${word}"' if word[:1] == "{" and "\n" not in word else shlex.quote(word)
-
-
-def bring(box: BoxConnection, path: str, text: str) -> None:
-    """Write a file on the box, in parts that a command may hold."""
-    packed = base64.b64encode(gzip.compress(text.encode())).decode()
-    sh(box, f": >{path}.gz")
-    for at in range(0, len(packed), 16_384):
-        sh(box, f"echo {packed[at : at + 16_384]} | base64 -d >>{path}.gz")
-    sh(box, f"gunzip -c {path}.gz >{path}; rm {path}.gz")
+    undo = [f"{quoted(step.undo)} >/dev/null" for step in reversed(steps) if step.undo]
+    return "\n".join([*map(as_line, steps), *undo])
 
 
 INSTANTS = 10
@@ -335,7 +269,7 @@ def test_a_pool_that_is_killed_anywhere_is_undone_and_pools_of_others_stay(
     zfs_box: BoxConnection, run_dir: str, others: str
 ) -> None:
     """At random instants of making and undoing; afterwards the guard knows each disk as ours."""
-    disks = disks_of(zfs_box)
+    disks = disks_of(zfs_box, DISKS)
     identity = disks[0][1]
     place = replace(
         PLACE, device=disks[0][0], device_id=identity, more_devices=disks[1:], uuid=uuid_for(identity, "pools")
@@ -343,22 +277,22 @@ def test_a_pool_that_is_killed_anywhere_is_undone_and_pools_of_others_stay(
     fs = read(ON_DISKS)
     script = as_script(FAMILIES["zfs"].steps(fs, place))
     timed = f"began=$(date +%s%N)\n{script}\necho $((($(date +%s%N) - began) / 1000000))"
-    bring(zfs_box, "/var/tmp/pools-script", f"export MOUNTLAB_RUN=pools\n{timed}")
+    put(zfs_box, "/var/tmp/pools-script", f"export MOUNTLAB_RUN=pools\n{timed}")
     took = int(sh(zfs_box, "sh /var/tmp/pools-script").splitlines()[-1])
     assert sh(zfs_box, LOOK) == others
     picked = random.Random(1)
     for _ in range(INSTANTS):
         after = picked.uniform(0.02, 0.95) * took / 1000
-        prepare_run(zfs_box)
+        prepare_run(zfs_box, RUN_DIR)
         sh(
             zfs_box,
             f"setsid sh /var/tmp/pools-script >/dev/null 2>&1 & sleep {after:.3f}; kill -s KILL -- -$!; wait; true",
         )
-        removed = clean(zfs_box)
+        removed = clean(zfs_box, RUN_DIR)
         assert [found for found in removed if not found.removed] == [], f"after {after} s"
         left = zfs_box.run(("sh", "-c", LEFT), root=True).text
         assert "mountlab-" not in left, f"after {after} s: {left}"
-        assert disks_of(zfs_box) == disks, f"after {after} s"
+        assert disks_of(zfs_box, DISKS) == disks, f"after {after} s"
         assert sh(zfs_box, LOOK) == others
     sh(zfs_box, "rm /var/tmp/pools-script")
 
@@ -404,7 +338,7 @@ def test_a_pool_that_others_gave_a_device_of_theirs_is_not_destroyed(zfs_box: Bo
 
 def test_the_guard_refuses_a_pool_of_others_and_knows_ours_by_the_record(zfs_box: BoxConnection, run_dir: str) -> None:
     """On a disk that Mountlab made the label alone tells; a pool of another name is refused also there."""
-    disks = disks_of(zfs_box)
+    disks = disks_of(zfs_box, DISKS)
     sh(zfs_box, f"mkdir /dev/tank; mknod /dev/tank/1 b $(stat -L -c '0x%t 0x%T' {disks[0][0]})")
     try:
         sh(zfs_box, "zpool create -f -o cachefile=none -m none tank /dev/tank/1")
