@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -317,27 +318,36 @@ def test_an_array_below_the_file_system_that_was_not_clean() -> None:
     assert "md0" not in caveat.message, "it lies on no such array"
 
 
-def test_an_array_of_lvm_is_not_seen() -> None:
-    stack = [{"layer": "lvm", "kind": "raid1"}]
-    on_lvm = quiet(make(filesystems={"ext4": {**EXT4, "members": 2, "stack": stack}}))
-    reason = find_caveats(on_lvm).not_checked["array-not-clean"]
-    assert reason == "/proc/mdstat does not show what raid1 of LVM does"
-
-
 def on_zfs() -> Evidence:
     return quiet(make(filesystems={"ext4": {"type": "zfs", "image": "512MiB"}}))
 
 
-def test_a_pool_that_was_not_online_during_a_trial() -> None:
-    caveat = the_only("array-not-clean", during("t0002", evidence=on_zfs(), pools={"mountlab-1": "DEGRADED"}))
+def on_lvm() -> Evidence:
+    stack = [{"layer": "lvm", "kind": "raid1"}]
+    return quiet(make(filesystems={"ext4": {**EXT4, "members": 2, "stack": stack}}))
+
+
+@every_row(
+    ("lies", "name", "state"),
+    [(on_zfs, "the pool mountlab-1", "DEGRADED"), (on_lvm, "the volume mountlab-1/data", "recover, 1 of 2 devices")],
+)
+def test_a_pool_or_volume_that_was_not_clean_during_a_trial(
+    lies: Callable[[], Evidence], name: str, state: str
+) -> None:
+    caveat = the_only("array-not-clean", during("t0002", evidence=lies(), below={name: state}))
     assert (caveat.severity, caveat.subject) == ("warning", "ext4/r")
-    assert "in 1 of its 10 trials (t0002) the pool mountlab-1 was DEGRADED" in caveat.message
+    assert f"in 1 of its 10 trials (t0002) {name} ({state}) was not clean" in caveat.message
 
 
-def test_a_pool_that_was_online_and_one_that_nothing_was_seen_of() -> None:
-    assert found("array-not-clean", during(evidence=on_zfs(), pools={})) == []
-    reason = find_caveats(on_zfs()).not_checked["array-not-clean"]
-    assert reason == "the kernel of the box does not show the state of the pool (/proc/spl/kstat/zfs)"
+@every_row(
+    ("lies", "reason"),
+    [(on_zfs, "`zpool status` showed no pool"), (on_lvm, "`dmsetup status` showed nothing of raid1 of LVM")],
+)
+def test_a_pool_or_volume_that_was_clean_and_one_that_nothing_was_seen_of(
+    lies: Callable[[], Evidence], reason: str
+) -> None:
+    assert found("array-not-clean", during(evidence=lies(), below={})) == []
+    assert find_caveats(lies()).not_checked["array-not-clean"] == reason
 
 
 def test_md_discards_a_journal_of_its_own() -> None:

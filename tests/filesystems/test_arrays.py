@@ -1,9 +1,11 @@
-"""What /proc/mdstat shows of arrays, and the kernel of pools of ZFS: recordings of Linux 6.1 with OpenZFS 2.1.11, and
-the lines of the documentation."""
+"""What /proc/mdstat shows of arrays, `zpool status` of pools and `dmsetup status` of volumes: recordings of Linux 6.1
+with OpenZFS 2.1.11, and the lines of the documentation."""
 
 from __future__ import annotations
 
-from mountlab.filesystems.arrays import POOL_STATE, unclean_arrays, unclean_pools
+from mountlab.core.stack_layer import StackLayer
+from mountlab.filesystems.arrays import unclean_arrays, unclean_below
+from mountlab.filesystems.layers import STACK_LAYERS
 from rows import every_row
 
 SYNCHRONISES = """Personalities : [raid1] [raid0] [linear] [raid6] [raid5] [raid4]
@@ -48,21 +50,81 @@ def test_a_kernel_without_md_tells_nothing() -> None:
     assert unclean_arrays({}, {"/proc/diskstats": ""}) is None
 
 
-def around(*states: str) -> list[dict[str, str]]:
-    """Snapshots in which the pool `tank` has these states; none in one with ''."""
-    return [{POOL_STATE.format("tank"): f"{state}\n"} if state else {"/proc/diskstats": ""} for state in states]
+ONLINE = """  pool: tank
+ state: ONLINE
+{}config:
+
+\tNAME        STATE     READ WRITE CKSUM
+\ttank        ONLINE       0     0     0
+\t  mirror-0  ONLINE       0     0     0
+\t    loop0   ONLINE       0     0     0
+\t    loop1   ONLINE       0     0     0
+
+errors: No known data errors
+"""
+SCRUB = """  scan: scrub in progress since Tue Dec  1 05:31:24 2026
+\t0B scanned at 0B/s, 0B issued at 0B/s, 40.1M total
+\t0B repaired, 0.00% done, no estimated completion time
+"""
+RESILVER = """status: One or more devices is currently being resilvered.  The pool will
+\tcontinue to function, possibly in a degraded state.
+action: Wait for the resilver to complete.
+  scan: resilver in progress since Tue Dec  1 05:31:27 2026
+\t0B scanned at 0B/s, 0B issued at 0B/s, 39.9M total
+\t0B resilvered, 0.00% done, no estimated completion time
+"""
+PAUSED = """  scan: scrub paused since Tue Dec  1 05:31:26 2026
+\tscrub started on Tue Dec  1 05:31:24 2026
+\t0B scanned, 0B issued, 40.1M total
+\t0B repaired, 0.00% done
+"""
+RESILVERED = "  scan: resilvered 40M in 00:00:03 with 0 errors on Tue Dec  1 05:31:30 2026\n"
+OFFLINE = """status: One or more devices has been taken offline by the administrator.
+\tSufficient replicas exist for the pool to continue functioning in a
+\tdegraded state.
+action: Online the device using 'zpool online' or replace the device with
+\t'zpool replace'.
+"""
+DEGRADED = ONLINE.format(OFFLINE + RESILVERED).replace("state: ONLINE", "state: DEGRADED")
+RAID = "lvm tank/data\n0 245760 raid raid1 2 {} {} 0 -\n"
+IN_STEP = RAID.format("AA", "245760/245760 idle 0")
 
 
 @every_row(
-    ("states", "expected"),
+    ("text", "expected"),
     [
-        (("ONLINE", "ONLINE"), {}),
-        (("ONLINE", "DEGRADED"), {"tank": "DEGRADED"}),
-        (("SUSPENDED", "ONLINE"), {"tank": "SUSPENDED"}),
-        (("DEGRADED", "FAULTED"), {"tank": "FAULTED"}),
-        (("", ""), None),
+        (ONLINE.format(""), {}),
+        (ONLINE.format(PAUSED), {}),
+        (ONLINE.format("  scan: scrub canceled on Tue Dec  1 05:31:26 2026\n"), {}),
+        (ONLINE.format(RESILVERED), {}),
+        (ONLINE.format(SCRUB), {"the pool tank": "ONLINE, scrub"}),
+        (ONLINE.format(RESILVER), {"the pool tank": "ONLINE, resilver"}),
+        (DEGRADED, {"the pool tank": "DEGRADED"}),
+        (IN_STEP, {}),
+        (RAID.format("AA", "0/245760 frozen 0"), {}),
+        (RAID.format("aa", "15488/245760 resync 0"), {"the volume tank/data": "resync"}),
+        (RAID.format("Aa", "15488/245760 frozen 0"), {"the volume tank/data": "not in step"}),
+        (RAID.format("AA", "0/245760 check 0"), {"the volume tank/data": "check"}),
+        (RAID.format("AD", "245760/245760 idle 0"), {"the volume tank/data": "1 of 2 devices"}),
+        (RAID.format("A-", "1/245760 recover 0"), {"the volume tank/data": "recover, 1 of 2 devices"}),
+        ("", None),
+        ("cannot open 'tank': no such pool\n", None),
     ],
 )
-def test_a_pool_that_was_not_online(states: tuple[str, str], expected: dict[str, str] | None) -> None:
-    before, after = around(*states)
-    assert unclean_pools(before, after) == expected
+def test_a_pool_or_volume_that_was_not_clean(text: str, expected: dict[str, str] | None) -> None:
+    """Before or after."""
+    assert unclean_below({}, {"state": text}) == expected
+    clean = f"{ONLINE.format('')}\n{IN_STEP}"
+    assert unclean_below({"state": text}, {"state": clean}) == (expected or {})
+
+
+def test_the_commands_that_show_it_are_about_its_own_volume_and_for_copies_and_parity_alone() -> None:
+    uuid = "01234567-89ab-cdef-0123-456789abcdef"
+    shown = {
+        kind: STACK_LAYERS["lvm"].state_commands(StackLayer("lvm", {"kind": kind}), uuid)
+        for kind in ("linear", "thin", "raid5")
+    }
+    volume = ("echo", "lvm", "mountlab-0123456789abcdef/data")
+    assert shown == {
+        "linear": (), "thin": (), "raid5": (volume, ("dmsetup", "status", "mountlab--0123456789abcdef-data"))
+    }  # fmt: skip

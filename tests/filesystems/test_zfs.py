@@ -48,7 +48,7 @@ def made_with(fs: Filesystem) -> str:
 
 
 def test_the_state_of_its_own_pool_is_read_around_each_trial() -> None:
-    assert FAMILIES["zfs"].state_files(PLACE) == (f"/proc/spl/kstat/zfs/{pool_name(PLACE)}/state",)
+    assert FAMILIES["zfs"].state_commands(PLACE) == (("zpool", "status", pool_name(PLACE)),)
 
 
 def test_pool_dataset_and_layout_are_three_parts_of_one_command() -> None:

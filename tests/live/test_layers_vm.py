@@ -3,6 +3,7 @@ is found again, and what others have made stays as it is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +155,27 @@ def test_it_is_measured_and_every_option_of_every_layer_is_in_effect(run: store.
 def test_nothing_of_them_is_left(run: store.Run, vm_connection: BoxConnection) -> None:
     assert left(vm_connection) == ""
     assert Path(run.path).exists()
+
+
+@pytest.mark.long
+def test_a_check_of_a_volume_that_begins_during_a_trial_is_said(vm_connection: BoxConnection, tmp_path: Path) -> None:
+    """It is so slow that it does not end before the trial."""
+    begun = {
+        "tool": "command", "argv": "sh -c 'dmsetup message $(ls /dev/mapper | grep -- -data$) 0 check'",
+        "space": "1MiB", "metrics": {"elapsed": {"from": "clock"}},
+    }  # fmt: skip
+    limits = "/proc/sys/dev/raid/speed_limit_min /proc/sys/dev/raid/speed_limit_max"
+    usual = sh(vm_connection, f"cat {limits}").split()
+    set_limits = "; ".join(f"echo {{}} >{file}" for file in limits.split())
+    stack = {"lv": on_images(2, lvm("raid1"))}
+    sh(vm_connection, set_limits.format(10, 10))
+    try:
+        run = measured(vm_connection, tmp_path, filesystems=stack, workloads={"w": begun}, design={"repeats": 1})
+    finally:
+        sh(vm_connection, set_limits.format(*usual))
+    assert {(row["status"], row["reason"]) for row in run.trials.to_dict("records")} == {("ok", "")}
+    (caveat,) = (each for each in run.caveats if each.code == "array-not-clean")
+    assert re.search(r"the volume mountlab-\w+/data \(check\) was not clean", caveat.message)
 
 
 # --- what others have made --------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ of others stay as they are, whatever their names."""
 from __future__ import annotations
 
 import random
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -183,6 +184,23 @@ def test_each_mount_of_a_pool_begins_from_the_same_files_and_snapshots(
     assert (len(record.mounts), record.identities) == (2, ("",)), "nothing is kept"
     assert abs(record.made.fill - 0.1) < 0.02
     assert "snapshots 2" in (run.path / "raw" / "s-z-many" / "snapshots.txt").read_text()
+
+
+def test_a_scrub_that_begins_during_a_trial_is_said(zfs_box: BoxConnection, results_dir: Path) -> None:
+    """The box may begin one by itself; this one does not end before the trial."""
+    begun = {
+        "tool": "command", "argv": "sh -c 'zpool scrub $(zpool list -H -o name)'", "space": "1MiB",
+        "metrics": {"elapsed": {"from": "clock"}},
+    }  # fmt: skip
+    suspends = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
+    sh(zfs_box, f"echo 1 >{suspends}")
+    try:
+        run = measured(zfs_box, results_dir, filesystems={"z": SMALL}, workloads={"w": begun}, design={"repeats": 1})
+    finally:
+        sh(zfs_box, f"echo 0 >{suspends}")
+    assert {(row["status"], row["reason"]) for row in run.trials.to_dict("records")} == {("ok", "")}
+    (caveat,) = (each for each in run.caveats if each.code == "array-not-clean")
+    assert re.search(r"the pool mountlab-\w+ \(ONLINE, scrub\) was not clean", caveat.message)
 
 
 TRIALS = """set -e

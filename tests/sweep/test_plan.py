@@ -519,7 +519,7 @@ def test_a_trial_is_one_command_that_carries_the_runs_name() -> None:
 def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
     lines = script(plan()).splitlines()
     directory = f"{MNT}/tmpfs/t0001"
-    assert lines[:29] == [
+    assert lines[:30] == [
         f"out={OUT}/t0001",
         f"directory={directory}",
         f"mountpoint={MNT}/tmpfs",
@@ -548,6 +548,7 @@ def test_the_script_of_a_trial_begins_with_its_variables_and_commands() -> None:
         "warm() { :; }",
         "load_program() { sh -c 'dd --version 2>/dev/null || dd --help' version dd; }",
         "show_drives() { :; }",
+        "show_state() { :; }",
         f'measured() {{ exec "$@" timeout -k 5 75 timeout -k 5 60 dd if=/dev/zero of={directory}/dd.img bs=1048576 '
         "count=8 conv=fdatasync; }",
     ]

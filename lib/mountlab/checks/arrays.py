@@ -11,27 +11,19 @@ from mountlab.filesystems.evidence import every_device
 
 
 def unclean_arrays(evidence: Evidence) -> Iterator[Doubt]:
-    """An array of md below the file system synchronised, checked itself, or lacked a device during trials; or the pool
-    of ZFS that it is in was not ONLINE.
+    """An array of md or of LVM below the file system synchronised, checked itself, or lacked a device during trials; or
+    the pool of ZFS that it is in was not ONLINE, or ran a scrub or resilver.
 
-    /proc/mdstat shows it before or after a trial, for an array that the file system lies on; of a pool the kernel shows
-    the state, for each trial too. A resilver or scrub of a pool that is ONLINE is not seen.
+    It is seen before or after a trial: in /proc/mdstat, `dmsetup status` and `zpool status`.
     """
     for cell, trials in evidence.trials_with_counters():
         found = by_key((what, trial_id) for trial_id, around in trials for what in _unclean(evidence, trial_id, around))
         for what, affected in found.items():
             yield Doubt.of_cell(
                 cell,
-                f"{of_trials(affected, trials)} the array {what} was not clean: its own reads and writes took their "
-                "part of the devices, or fewer devices answered. Wait until /proc/mdstat shows it clean, and run "
-                "again; a check that the box begins by itself can be put off (mdcheck, checkarray).",
-            )
-        pools = by_key((what, trial_id) for trial_id, around in trials for what in (around.pools or {}).items())
-        for (name, state), affected in pools.items():
-            yield Doubt.of_cell(
-                cell,
-                f"{of_trials(affected, trials)} the pool {name} was {state}: fewer devices answered, or none. `zpool "
-                "status` names the device; its errors may have cost time, too. Run again with devices that are whole.",
+                f"{of_trials(affected, trials)} {what} was not clean: its own reads and writes took their part of the "
+                "devices, or fewer devices answered. Wait until /proc/mdstat, `lvs` or `zpool status` shows it clean, "
+                "and run again; what the box begins by itself can be put off (mdcheck, checkarray, the monthly scrub).",
             )
 
 
@@ -41,21 +33,22 @@ def _arrays_below(evidence: Evidence, trial_id: str) -> list[str]:
 
 
 def _unclean(evidence: Evidence, trial_id: str, around: Around) -> Iterator[str]:
-    """Yield 'md127 (resync)', of the arrays below one trial; how far it was differs from trial to trial."""
+    """Yield 'the array md127 (resync)', of what is below one trial; how far it was differs from trial to trial."""
     for name in _arrays_below(evidence, trial_id):
         if state := (around.arrays or {}).get(name):
-            yield f"{name} ({state.partition(' at ')[0]})"
+            yield f"the array {name} ({state.partition(' at ')[0]})"
+    for name, state in (around.below or {}).items():
+        yield f"{name} ({state})"
 
 
 def _not_shown(evidence: Evidence) -> str | None:
-    """Blind where a file system lies on an array that the trials saw nothing of, and on one of LVM."""
+    """Blind where a file system lies on an array or in a pool that the trials saw nothing of."""
     for cell, trials in evidence.trials_with_counters():
         kinds = [str(layer.options.get("kind", "")) for layer in cell.filesystem.stack]
-        if kind := next((kind for kind in kinds if kind.startswith("raid")), ""):
-            return f"/proc/mdstat does not show what {kind} of LVM does"
+        raid = next((kind for kind in kinds if kind.startswith("raid")), "")
         for trial_id, around in trials:
-            if cell.filesystem.type == "zfs" and around.pools is None:
-                return "the kernel of the box does not show the state of the pool (/proc/spl/kstat/zfs)"
+            if around.below is None and (cell.filesystem.type == "zfs" or raid):
+                return f"`dmsetup status` showed nothing of {raid} of LVM" if raid else "`zpool status` showed no pool"
             if around.arrays is None and (names := _arrays_below(evidence, trial_id)):
                 return f"/proc/mdstat does not show {names[0]}"
     return None
@@ -65,7 +58,7 @@ CHECKS = (
     Check(
         "array-not-clean",
         unclean_arrays,
-        "Wait until the array (/proc/mdstat) or the pool (`zpool status`) is clean, and run again.",
+        "Wait until the array (/proc/mdstat, `lvs`) or the pool (`zpool status`) is clean, and run again.",
         blind=_not_shown,
     ),
 )

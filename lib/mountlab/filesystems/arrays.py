@@ -1,16 +1,16 @@
-"""The state of arrays of md (/proc/mdstat) and of pools of ZFS (kstat) around a trial."""
+"""The state of arrays of md (/proc/mdstat), of pools of ZFS and of volumes of LVM (`state_commands`) around a trial."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-POOL_STATE = "/proc/spl/kstat/zfs/{}/state"
-"""Where the kernel shows the state of a pool: ONLINE, DEGRADED, FAULTED, SUSPENDED and so on. A resilver or scrub of a
-whole pool is not in it."""
-_POOL_STATE = re.compile(POOL_STATE.format("([^/]+)"))
 _ARRAY = re.compile(r"^(md\S*) : (.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 _DOING = re.compile(r"\b(resync|recovery|reshape|check|repair)\s*=\s*(\S+)")
+_POOL = re.compile(r"^ *pool: (\S+)\n *state: (\S+)((?:\n.+)*)", re.MULTILINE)
+_SCAN = re.compile(r"^ *scan: (scrub|resilver)\b.* in progress", re.MULTILINE)
+_VOLUME = re.compile(r"^lvm (\S+)\n\d+ \d+ raid \S+ (\d+) ([AaD-]+) \S+ (\S+)", re.MULTILINE)
+"""Name, number of parts, their health (A: alive, a: not in step, else dead or absent) and what it does, of dm-raid."""
 _DEVICES = re.compile(r"\[(\d+)/(\d+)\] \[([U_]+)\]")
 
 
@@ -35,8 +35,28 @@ def _unclean(text: str) -> dict[str, str]:
     return states
 
 
-def unclean_pools(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str] | None:
-    """Return pool to a state other than ONLINE in one of two counter snapshots; None where neither shows a pool."""
-    parts = [part for snapshot in (before, after) for part in snapshot.items()]
-    states = [(match[1], text.strip()) for name, text in parts if (match := _POOL_STATE.fullmatch(name))]
-    return {name: state for name, state in states if state != "ONLINE"} if states else None
+def unclean_below(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str] | None:
+    """Return 'the pool NAME' or 'the volume NAME' to its state in one of two counter snapshots, of those that were not
+    clean; None where neither shows one."""
+    texts = [snapshot.get("state", "") for snapshot in (before, after)]
+    states = [state for text in texts for state in (*_pools(text), *_volumes(text))]
+    return {name: state for name, state in states if state} if states else None
+
+
+def _pools(text: str) -> Iterator[tuple[str, str]]:
+    """Yield pool to 'DEGRADED', 'ONLINE, scrub' and the like; '' where it is clean."""
+    for name, state, rest in _POOL.findall(text):
+        scan = _SCAN.search(rest)
+        doing = f", {scan[1]}" if scan else ""
+        yield f"the pool {name}", f"{state}{doing}" if scan or state != "ONLINE" else ""
+
+
+def _volumes(text: str) -> Iterator[tuple[str, str]]:
+    """Yield volume to 'recover, 1 of 2 devices' and the like; '' where it is clean (kernel: dm-raid.rst)."""
+    for name, count, health, action in _VOLUME.findall(text):
+        alive = health.count("A") + health.count("a")
+        words = [
+            *([action] if action not in ("idle", "frozen") else ["not in step"] if "a" in health else []),
+            *([f"{alive} of {count} devices"] if alive < int(count) else []),
+        ]
+        yield f"the volume {name}", ", ".join(words)

@@ -58,8 +58,8 @@ class Family(ABC):
     client_kernel_types: tuple[str, ...] = ()
     """The types that a client's kernel must know."""
 
-    def state_files(self, place: Place) -> tuple[str, ...]:
-        """Return files of the kernel that show whether what it lies on is whole; they are read around each trial."""
+    def state_commands(self, place: Place) -> tuple[tuple[str, ...], ...]:
+        """Return commands that show whether what it lies on is whole (filesystems.arrays), run around each trial."""
         return ()
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mountlab.core.trial_files import TrialFiles, read_uptimes
 from mountlab.core.units import NS_PER_S, SECTOR_BYTES
-from mountlab.filesystems.arrays import unclean_arrays, unclean_pools
+from mountlab.filesystems.arrays import unclean_arrays, unclean_below
 from mountlab.filesystems.cache_counters import ArcReads, NfsBytes, arc_reads, nfs_bytes
 from mountlab.filesystems.evidence import (
     Device,
@@ -118,8 +118,9 @@ class Around:
     arrays: Mapping[str, str] | None = None
     """Array of md to what it was doing, or lacked, before or after the trial; a clean one is not listed. None where the
     kernel shows none."""
-    pools: Mapping[str, str] | None = None
-    """Pool of ZFS to its state before or after the trial, if that was not ONLINE; None where the kernel shows none."""
+    below: Mapping[str, str] | None = None
+    """'the pool NAME' of ZFS, or 'the volume NAME' of LVM, to its state before or after the trial; a clean one is not
+    listed. None where neither was shown."""
     lazy_init: bool | None = None
     """Whether the kernel was still writing inode tables of an ext4 file system of the box."""
     kernel_log: tuple[str, ...] | None = None
@@ -171,7 +172,7 @@ def around(files: Mapping[str, str]) -> Around | None:
         throttled=_throttled(before, after),
         discarded=_discarded(before, after),
         arrays=unclean_arrays(before, after),
-        pools=unclean_pools(before, after),
+        below=unclean_below(before, after),
         lazy_init=None if "ext4lazyinit" not in after else after["ext4lazyinit"].strip() == "1",
         kernel_log=None if logged is None else tuple(_RECORD.sub(r"\1", line) for line in logged.splitlines() if line),
         names={number: row[2] for number, row in disk_rows(after).items()}

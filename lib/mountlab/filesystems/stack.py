@@ -80,6 +80,12 @@ def layer_modules(fs: Filesystem) -> tuple[str, ...]:
     return tuple(dict.fromkeys(module for layer in fs.stack for module in STACK_LAYERS[layer.kind].modules(layer)))
 
 
+def layer_state_commands(fs: Filesystem, place: Place) -> tuple[tuple[str, ...], ...]:
+    """Return commands that show whether the layers are whole, run around each trial."""
+    layers = zip(fs.stack, place.layer_uuids, strict=True)
+    return tuple(argv for layer, uuid in layers for argv in STACK_LAYERS[layer.kind].state_commands(layer, uuid))
+
+
 def layer_steps(fs: Filesystem, place: Place, members: tuple[str, ...]) -> Iterator[Step]:
     """Yield the steps that make the layers on devices such as '{member1}'; the uppermost binds {device}."""
     below = members

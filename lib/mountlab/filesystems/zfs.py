@@ -17,11 +17,11 @@ from mountlab.core.shell import script_argv
 from mountlab.core.state import State
 from mountlab.core.units import MIB, format_bytes, kernel_bytes
 from mountlab.filesystems import backing
-from mountlab.filesystems.arrays import POOL_STATE
 from mountlab.filesystems.base import MOUNT, Family, borrow_step, directory_step, mount_step, script_step, timed_step
 from mountlab.filesystems.cache_counters import ARCSTATS
 from mountlab.filesystems.evidence import parts_by_heading
 from mountlab.filesystems.guard import MAKES_DEVICES, guarded, uuid_for
+from mountlab.filesystems.layers.base import name_of
 from mountlab.filesystems.stack import LONGEST_S, top_bytes
 from mountlab.filesystems.superblock import NOTHING, Judgement
 from mountlab.filesystems.vdevs import (
@@ -99,8 +99,8 @@ class Zfs(Family):
             ),
         )
 
-    def state_files(self, place: Place) -> tuple[str, ...]:
-        return (POOL_STATE.format(pool_name(place)),)
+    def state_commands(self, place: Place) -> tuple[tuple[str, ...], ...]:
+        return (("zpool", "status", pool_name(place)),)
 
     def _pool_step(self, fs: Filesystem, place: Place) -> Step:
         on_scratch = fs.device is not None and not fs.stack
@@ -163,8 +163,7 @@ def pool_uuid(place: Place) -> str:
 
 
 def pool_name(place: Place) -> str:
-    """Return the name that layer.sh gives to what has this UUID."""
-    return f"mountlab-{pool_uuid(place).replace('-', '')[16:]}"
+    return name_of(pool_uuid(place))
 
 
 def commands(fs: Filesystem, devices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -1,6 +1,6 @@
 # Needs contain.sh subvolumes.sh
 # One trial, whole, in one round trip. Its head (mountlab.sweep.trial_head) has the variables and the functions prepare, warm,
-# load_program, show_drives and measured; a diagnostic trial has trace.sh before this, one with neighbours neighbour.sh. Prints a tar archive of $out and leaves
+# load_program, show_drives, show_state and measured; a diagnostic trial has trace.sh before this, one with neighbours neighbour.sh. Prints a tar archive of $out and leaves
 # nothing behind.
 # With `collect` as $1: of a trial that was killed itself, what is left of it.
 # What cannot be written because $out is full is said on standard error, after the word `mountlab`.
@@ -82,6 +82,8 @@ snapshot() {
         while read -r key value; do echo "$key $value"; done < /proc/self/io
         echo '==> drives <=='
         show_drives
+        echo '==> state <=='
+        show_state
         echo '==> times <=='
         times
         echo # fails where the disk is full

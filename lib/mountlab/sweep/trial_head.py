@@ -15,6 +15,7 @@ from mountlab.core.model import Filesystem, Place, Program, Sweep, Workload
 from mountlab.core.shell import script_text
 from mountlab.filesystems import FAMILIES
 from mountlab.filesystems.base import BLOCK_DEVICE
+from mountlab.filesystems.stack import layer_state_commands
 from mountlab.outcome.archive import LARGEST_ARCHIVE, LARGEST_OUTPUT
 from mountlab.sweep.beside import PlannedNeighbour, beside_head
 from mountlab.tools.base import Command
@@ -65,6 +66,7 @@ class TrialHead:
                 _function("warm", self.ready),
                 _function("load_program", self._loads()),
                 _function("show_drives", drives),
+                _function("show_state", self._state_commands()),
                 f'measured() {{ {enter}exec "$@" {" ".join(limits)} {shlex.join(command.argv)}; }}',
                 beside_head(self.beside),
             ]
@@ -83,7 +85,7 @@ class TrialHead:
             "lazy": _yes(asks_lazy_init(self.filesystem)),
             "direct": _yes(asks_direct(self.workload)),
             "reads": self._reads(),
-            "sensors": " ".join((*facts.storage.sensor_files, *family.cache_counters, *family.state_files(self.place))),
+            "sensors": " ".join((*facts.storage.sensor_files, *family.cache_counters)),
             # What neighbours write takes memory, too, and is in no figure of the trial's.
             "in_memory": _yes(fills_memory(self.filesystem) and not self.beside),
             "helper": shlex.join(HELPER) if facts.rights.level == "helper" else "",
@@ -97,6 +99,10 @@ class TrialHead:
             "largest_output": str(LARGEST_OUTPUT),
             "largest_archive": str(LARGEST_ARCHIVE),
         }
+
+    def _state_commands(self) -> tuple[Argv, ...]:
+        of_family = FAMILIES[self.filesystem.type].state_commands(self.place)
+        return (*of_family, *layer_state_commands(self.filesystem, self.place))
 
     def _sampler(self) -> str:
         """Return the words of the shell that samples the counters inside a trial; '' where that is not wanted, or the

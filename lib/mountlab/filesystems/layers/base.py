@@ -21,6 +21,11 @@ LayerReport = Mapping[str, str]
 DMSETUP = Program(name="dmsetup", packages=everywhere("device-mapper", apt="dmsetup"), version=("dmsetup", "--version"))
 
 
+def name_of(uuid: str) -> str:
+    """Return the name that layer.sh gives to what has this UUID."""
+    return f"mountlab-{uuid.replace('-', '')[16:]}"
+
+
 @dataclass(frozen=True)
 class Blank:
     """How the devices below a layer are when it is made."""
@@ -45,6 +50,11 @@ class LayerKind(ABC):
     @abstractmethod
     def modules(self, layer: StackLayer) -> tuple[str, ...]:
         """Return the modules of the kernel that it needs."""
+
+    def state_commands(self, layer: StackLayer, uuid: str) -> tuple[tuple[str, ...], ...]:
+        """Return commands that show whether it is whole (filesystems.arrays), run around each trial: where no file that
+        each trial reads shows that."""
+        return ()
 
     @abstractmethod
     def check(self, layer: StackLayer, below: int, *, where: str) -> None:

@@ -16,6 +16,7 @@ from mountlab.filesystems.layers.base import (
     LayerKind,
     LayerReport,
     judged,
+    name_of,
     need_devices,
     power_of_two,
     words_that_hold,
@@ -84,6 +85,12 @@ class Lvm(LayerKind):
         kind = str(layer.options["kind"])
         module = "dm-raid" if kind.startswith("raid") else _MODULES.get(kind)
         return ("dm-mod", *((module,) if module else ()), *(("dm-integrity",) if "integrity" in layer.options else ()))
+
+    def state_commands(self, layer: StackLayer, uuid: str) -> tuple[tuple[str, ...], ...]:
+        if layer.options["kind"] not in _RAID:
+            return ()
+        volume = f"{name_of(uuid)}/data"
+        return ("echo", "lvm", volume), ("dmsetup", "status", volume.replace("-", "--").replace("/", "-"))
 
     def check(self, layer: StackLayer, below: int, *, where: str) -> None:
         kind = str(layer.options["kind"])
