@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,9 @@ from mountlab.plots import Plot
 from mountlab.plots.style import MARKS, UNUSABLE
 from mountlab.plots.svg import INK
 from mountlab.report.page import TEMPLATE
+from mountlab.stats.histograms import Histogram
 from repetition import others_long
+from rows import every_row
 from svg_marks import colours, drawings
 from synthetic_run import SWEPT, WORKLOADS, synthetic_run
 
@@ -159,6 +161,27 @@ def test_fifty_file_systems_have_marks_of_their_own() -> None:
     marks = plots.colour_of([f"fs{i}" for i in range(49)])
     assert len({(mark.colour, mark.marker) for mark in marks.values()}) == 49
     assert all(mark.glyph == {each.marker: each.glyph for each in MARKS}[mark.marker] for mark in marks.values())
+
+
+MANY = tuple(f"fs{place}" for place in range(9))
+"""More than there are colours: two of them are used twice."""
+POINTS = [(float(at), 1e6) for at in range(1, 12)]
+SPREAD = Histogram({1000 * at: 5 for at in range(1, 12)})
+
+
+@every_row(
+    "draw",
+    [
+        lambda: plots.plot_series([plots.Course(name, "w", POINTS) for name in MANY], "iops", "1/s", filesystems=MANY),
+        lambda: plots.plot_inside([plots.InsideTrial(name, "t0001", {"read_iops": POINTS}) for name in MANY], "w"),
+        lambda: plots.plot_latencies({("w", name): SPREAD for name in MANY}, "reads", filesystems=MANY),
+    ],
+)
+def test_lines_of_one_colour_carry_different_markers(draw: Callable[[], Plot]) -> None:
+    lines = [line for axes in draw().figure.axes for line in axes.lines if len(line.get_xdata()) > 3]  # type: ignore[arg-type]
+    looks = {(line.get_color(), line.get_marker()) for line in lines}
+    assert (len(lines), len(looks)) == (9, 9)
+    assert not {"None", ""} & {marker for _, marker in looks}
 
 
 def test_a_file_system_that_the_sweep_has_not_is_refused() -> None:

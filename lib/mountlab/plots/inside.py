@@ -14,7 +14,7 @@ from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, panel_figure, spread, value_limits
 from mountlab.plots.series import thinned
-from mountlab.plots.style import TEXT_PT, colour_of
+from mountlab.plots.style import TEXT_PT, colour_of, glyphs_on
 from mountlab.plots.texts import short
 
 Points = Sequence[tuple[float, float]]
@@ -87,7 +87,8 @@ def plot_inside(trials: Sequence[InsideTrial], workload: str, *, filesystems: Se
             for trial in trials:
                 points = thinned(trial.points.get(name, ()), _MOST_POINTS)
                 xs, ys = [at for at, _ in points], [value / scale.factor for _, value in points]
-                axes.plot(xs, ys, color=marks[trial.filesystem].colour, linewidth=1.0)
+                glyphs = glyphs_on(trial.filesystem, marks, len(xs))
+                axes.plot(xs, ys, color=marks[trial.filesystem].colour, linewidth=1.0, **glyphs)
             values = [value / scale.factor for value in _values(name, trials, _MOST_POINTS)]
             value_limits(axes, [*values, 0.0] if INSIDE[name].unit == "%" else values, [])
             axes.set_xlim(0, 1.02 * max(points[-1][0] for trial in trials for points in trial.points.values()))

@@ -17,7 +17,7 @@ from mountlab.plots.axes import in_alt, log_limits
 from mountlab.plots.base import Plot, require
 from mountlab.plots.data import ordered
 from mountlab.plots.panels import figure_of, label_ends, name_axes, panel_figure, shown_of, times
-from mountlab.plots.style import Mark, marks_of
+from mountlab.plots.style import Mark, glyphs_on, marks_of
 from mountlab.plots.ticks import plain_ticks, set_ticks
 from mountlab.stats.histograms import Histogram, distribution
 
@@ -158,7 +158,8 @@ def plot_latencies(latencies: Mapping[tuple[str, str], Histogram], noun: str, *,
         for (workload, name), curve in points.items():
             if workload in panels:
                 xs, ys = [seconds / scale.factor for seconds, _ in curve], [100 * share for _, share in curve]
-                panels[workload].plot(xs, ys, color=marks[name].colour, linewidth=1.4, drawstyle="steps-post")
+                look = {"linewidth": 1.4, "drawstyle": "steps-post", **glyphs_on(name, marks, len(xs))}
+                panels[workload].plot(xs, ys, color=marks[name].colour, **look)
         for axes in panels.values():
             every = [seconds / scale.factor for curve in points.values() for seconds, _ in curve]
             log_limits(axes, min(every), max(every), way="x")

@@ -12,7 +12,7 @@ from mountlab.core.units import scale_for
 from mountlab.plots.axes import in_alt
 from mountlab.plots.base import Plot, require
 from mountlab.plots.panels import figure_of, name_axes, panel_figure, shown_of, value_limits
-from mountlab.plots.style import marks_of
+from mountlab.plots.style import glyphs_on, marks_of
 
 _MOST_POINTS, _MOST_TRIALS = 120, 12
 """Of one line, and of one cell. Windows are joined to longer ones, and only the first trials drawn, where there are
@@ -55,7 +55,8 @@ def plot_series(
                     points = thinned(course.points)
                     xs, ys = [seconds for seconds, _ in points], [value / scale.factor for _, value in points]
                     style = ":" if course.steady is False else "-"
-                    axes.plot(xs, ys, color=marks[name].colour, linewidth=0.9, linestyle=style)
+                    glyphs = glyphs_on(name, marks, len(xs))
+                    axes.plot(xs, ys, color=marks[name].colour, linewidth=0.9, linestyle=style, **glyphs)
         values = [value / scale.factor for course in drawn for _, value in thinned(course.points)]
         longest = max(course.points[-1][0] for course in drawn)
         for axes in panels.values():
