@@ -161,11 +161,11 @@ def test_nothing_of_them_is_left(run: store.Run, vm_connection: BoxConnection) -
 def test_a_check_of_a_volume_that_begins_during_a_trial_is_said(vm_connection: BoxConnection, tmp_path: Path) -> None:
     """It is so slow that it does not end before the trial."""
     begun = {
-        "tool": "command", "argv": "sh -c 'dmsetup message $(ls /dev/mapper | grep -- -data$) 0 check'",
-        "space": "1MiB", "metrics": {"elapsed": {"from": "clock"}},
+        "tool": "command", "space": "1MiB", "metrics": {"elapsed": {"from": "clock"}},
+        "argv": "sh -c 'touch {directory}/f; dmsetup message $(ls /dev/mapper | grep data$) 0 check'",
     }  # fmt: skip
     limits = "/proc/sys/dev/raid/speed_limit_min /proc/sys/dev/raid/speed_limit_max"
-    usual = sh(vm_connection, f"cat {limits}").split()
+    usual = sh(vm_connection, f"modprobe md-mod; cat {limits}").split()
     set_limits = "; ".join(f"echo {{}} >{file}" for file in limits.split())
     stack = {"lv": on_images(2, lvm("raid1"))}
     sh(vm_connection, set_limits.format(10, 10))

@@ -189,7 +189,7 @@ def test_each_mount_of_a_pool_begins_from_the_same_files_and_snapshots(
 def test_a_scrub_that_begins_during_a_trial_is_said(zfs_box: BoxConnection, results_dir: Path) -> None:
     """The box may begin one by itself; this one does not end before the trial."""
     begun = {
-        "tool": "command", "argv": "sh -c 'zpool scrub $(zpool list -H -o name)'", "space": "1MiB",
+        "tool": "command", "argv": "sh -c 'touch {directory}/f; zpool scrub $(zpool list -H -o name)'", "space": "1MiB",
         "metrics": {"elapsed": {"from": "clock"}},
     }  # fmt: skip
     suspends = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
