@@ -163,6 +163,7 @@ def pool_uuid(place: Place) -> str:
 
 
 def pool_name(place: Place) -> str:
+    """Return the name of the pool of a mount."""
     return name_of(pool_uuid(place))
 
 
