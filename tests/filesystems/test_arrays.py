@@ -79,6 +79,12 @@ PAUSED = """  scan: scrub paused since Tue Dec  1 05:31:26 2026
 \t0B repaired, 0.00% done
 """
 RESILVERED = "  scan: resilvered 40M in 00:00:03 with 0 errors on Tue Dec  1 05:31:30 2026\n"
+SEQUENTIAL = """  scan: scrub repaired 0B in 2 days 10:05:20 with 0 errors on Tue Jul 11 10:29:22 2023
+  scan: resilver (draid3:19d:24c:2s-0) in progress since Mon Jul 24 19:40:55 2023
+\t334T scanned at 2.13G/s, 306T issued 1.95G/s, 359T total
+\t13.9T resilvered, 92.97% done, 03:22:35 to go
+"""
+"""Of OpenZFS 2.1.5, from a public issue."""
 OFFLINE = """status: One or more devices has been taken offline by the administrator.
 \tSufficient replicas exist for the pool to continue functioning in a
 \tdegraded state.
@@ -99,10 +105,12 @@ IN_STEP = RAID.format("AA", "245760/245760 idle 0")
         (ONLINE.format(RESILVERED), {}),
         (ONLINE.format(SCRUB), {"the pool tank": "ONLINE, scrub"}),
         (ONLINE.format(RESILVER), {"the pool tank": "ONLINE, resilver"}),
+        (ONLINE.format(SEQUENTIAL), {"the pool tank": "ONLINE, resilver"}),
         (DEGRADED, {"the pool tank": "DEGRADED"}),
         (IN_STEP, {}),
         (RAID.format("AA", "0/245760 frozen 0"), {}),
         (RAID.format("aa", "15488/245760 resync 0"), {"the volume tank/data": "resync"}),
+        ("lvm vg/data\n0 131072 raid raid5_ls 3 aaa 4104/65536 resync 0 0 -\n", {"the volume vg/data": "resync"}),
         (RAID.format("Aa", "15488/245760 frozen 0"), {"the volume tank/data": "not in step"}),
         (RAID.format("AA", "0/245760 check 0"), {"the volume tank/data": "check"}),
         (RAID.format("AD", "245760/245760 idle 0"), {"the volume tank/data": "1 of 2 devices"}),
