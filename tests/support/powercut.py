@@ -20,6 +20,10 @@ from typing import Any
 CHANGES = ("open", "write", "fsync", "ftruncate", "close", "mkdir", "rename", "replace", "unlink")
 
 
+_MATTERS = os.O_WRONLY | os.O_RDWR | os.O_DIRECTORY
+"""Of the flags of an open: what is opened to be read changes nothing; a directory is opened to be flushed."""
+
+
 class PowerCut(BaseException):
     """Nothing handles it, as nothing handles a power cut."""
 
@@ -64,6 +68,8 @@ class Disk:
         self._called("rmtree", shutil.rmtree, path)
 
     def _called(self, name: str, real: Any, *arguments: Any, **options: Any) -> Any:
+        if name == "open" and not arguments[1] & _MATTERS:
+            return real(*arguments, **options)
         with self._one_by_one:  # several threads may wait for the disk
             return self._counted(name, real, *arguments, **options)
 
