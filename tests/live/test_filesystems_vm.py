@@ -196,4 +196,4 @@ def test_the_results_are_kept_outside_of_the_box(run: store.Run) -> None:
 @pytest.mark.long
 def test_the_report_says_that_figures_of_an_emulated_box_are_emulated(client_run: store.Run) -> None:
     page = write_report(client_run.path).read_text()
-    assert ("the box is emulated" in page) is client_run.info.facts.value("emulated")
+    assert ("The box is emulated" in page) is client_run.info.facts.value("emulated")

@@ -149,10 +149,23 @@ def test_a_trial_brings_back_what_it_printed_and_the_counters_around_it(machine:
     assert files["exit_status"] == b"0\n"
     assert b"131072 bytes (131 kB, 128 KiB) copied" in files["stderr"]
     assert files["stdout"] == b""
-    assert files["before.txt"].startswith(b"==> /proc/diskstats <==")
-    assert b"==> /proc/vmstat <==" in files["after.txt"]
+    for snapshot in ("before.txt", "after.txt"):
+        assert b"==> /proc/diskstats <==" in files[snapshot]
+        assert b"==> /proc/vmstat <==" in files[snapshot]
     assert int(files["started_ns"]) < int(files["ended_ns"])
     assert left(machine) == []
+
+
+def test_what_looks_at_the_box_is_in_no_counter_of_the_trial(machine: Machine) -> None:
+    """Health logs of drives and states of pools are printed by programs, which read too."""
+    planned = opened(machine).trials[0]
+    looks = "show_state() { head -c 50000000 /dev/zero | tail -c 1; }"
+    files, status, _ = machine.trial(planned, planned.argv[4].replace("show_state() { :; }", looks))
+    seen = around({name: data.decode() for name, data in files.items()})
+    assert status == "ok"
+    assert seen is not None
+    assert seen.read_calls is not None
+    assert 131072 <= seen.read_calls < 50000000
 
 
 def test_a_read_prepares_its_file_first_and_keeps_the_log_of_it(machine: Machine) -> None:

@@ -72,22 +72,35 @@ look_after() {
     case $said in *'o space left'* | *uota*) ;; *) put not_writable "$said" ;; esac
 }
 
-# `times` is what our children took, /proc/self/io of this shell what they read and wrote. $sensors: of the drives.
+# Counters of the box and our own: before the tool ours are read last, and after it first. What looks is in none of them.
+# $sensors: of the drives.
 snapshot() {
     {
-        # shellcheck disable=SC2086 # paths
-        tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg /proc/mdstat ${cgroup:+"$cgroup"/*.pressure} \
-            /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count $sensors
-        printf '\n==> io <==\n'
-        while read -r key value; do echo "$key $value"; done < /proc/self/io
-        echo '==> drives <=='
-        show_drives
-        echo '==> state <=='
-        show_state
-        echo '==> times <=='
-        times
+        if [ "$1" = before.txt ]; then look_below; counters; own; else own; counters; look_below; fi
         echo # fails where the disk is full
     } 2>/dev/null > "$out/$1" || lacking "$1"
+}
+
+look_below() {
+    echo '==> drives <=='
+    show_drives
+    echo '==> state <=='
+    show_state
+}
+
+counters() {
+    # shellcheck disable=SC2086 # paths
+    tail -v -n +1 /proc/diskstats /proc/vmstat /proc/stat /proc/pressure/* /proc/loadavg /proc/mdstat ${cgroup:+"$cgroup"/*.pressure} \
+        /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count $sensors
+    echo
+}
+
+# `times` is what our children took, /proc/self/io of this shell what they read and wrote.
+own() {
+    echo '==> io <=='
+    while read -r key value; do echo "$key $value"; done < /proc/self/io
+    echo '==> times <=='
+    times
 }
 
 # The memory of the box, and the bytes of the trial's files, where the file system lives in memory: before they are
