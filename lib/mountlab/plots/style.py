@@ -61,7 +61,6 @@ MARKS = (
 """Okabe and Ito's palette without black and yellow, its orange and sky blue darker, and a grey. On a light page and on
 a dark one each has a contrast of 3 to 1 at least (WCAG 2, 1.4.11), if it is opaque."""
 
-_GLYPHS_ON_A_LINE = 3
 UNUSABLE = "#8C8C8C"
 """The colour of what is not to be used."""
 
@@ -94,8 +93,8 @@ def marks_of(filesystems: Sequence[str], drawn: Iterable[str]) -> dict[str, Mark
 def glyphs_on(name: str, marks: Mapping[str, Mark], points: int) -> dict[str, Any]:
     """Return what makes a line of so many points carry its marker, each file system at other points; nothing where each
     has a colour of its own."""
-    place = list(marks).index(name)
-    every = max(1, points // _GLYPHS_ON_A_LINE)
     if len({mark.colour for mark in marks.values()}) == len(marks):
         return {}
+    place = list(marks).index(name)
+    every = max(1, points // 3)
     return {"marker": marks[name].marker, "markersize": 3.5, "markevery": (place % every, every)}
