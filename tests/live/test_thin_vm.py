@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guests import clean, measured, sh
+from guests import clean_all, measured, sh
 from live.test_layers_vm import DD, RUN_DIR, UUIDS, left, lvm, make_stack_until, on_images, run_dir
 from mountlab.box.connection import BoxConnection
 from mountlab.core.shell import script_argv, script_text
@@ -46,8 +46,7 @@ def test_snapshots_of_a_mounted_volume_are_there_not_active_and_gone_with_it(
     assert (figures["snapshots"], 0 < float(figures["pool_percent"]) < 50) == ("3", True)
     rows = [line.split() for line in sh(vm_connection, IN_POOL).splitlines()]
     assert [row for row in rows if row[0].startswith("kept")] == [["kept1"], ["kept2"], ["kept3"]], rows
-    removed = clean(vm_connection, RUN_DIR)
-    assert all(each.removed for each in removed), removed
+    clean_all(vm_connection, RUN_DIR)
     assert "mountlab" not in left(vm_connection)
 
 
@@ -84,8 +83,7 @@ def test_a_volume_that_a_kill_left_suspended_goes_on_and_is_undone(
         sh(vm_connection, f"for i in 1 2 3 4 5 6; do grep -q {POINT} /proc/mounts || break; sleep 1; done")
         done = vm_connection.run(script_argv("layer.sh", "back", run_dir, UUIDS[0]), root=True, timeout_s=60.0)
         assert done.ok, done.error_text
-    removed = clean(vm_connection, RUN_DIR)
-    assert all(each.removed for each in removed), removed
+    clean_all(vm_connection, RUN_DIR)
     assert "mountlab" not in left(vm_connection)
 
 
@@ -94,8 +92,7 @@ def test_what_others_have_suspended_stays_so(vm_connection: BoxConnection, run_d
     mount_thin(vm_connection)
     sh(vm_connection, "DM_DISABLE_UDEV=1 dmsetup create someone --table '0 2048 zero'; dmsetup suspend someone")
     try:
-        removed = clean(vm_connection, RUN_DIR)
-        assert all(each.removed for each in removed), removed
+        clean_all(vm_connection, RUN_DIR)
         assert sh(vm_connection, "dmsetup info -c --noheadings -o suspended someone") == "Suspended"
     finally:
         sh(vm_connection, "dmsetup resume someone; DM_DISABLE_UDEV=1 dmsetup remove someone")

@@ -17,10 +17,9 @@ from mountlab.filesystems.zfs import pool_uuid
 from mountlab.programs import TOOLS
 from mountlab.programs.degrade import Degrade
 from mountlab.sweep.beside import neighbour_refusal
-from mountlab.sweep.clients import refusal
-from mountlab.sweep.sweep_file import resolve
 from mountlab.tools.base import ToolOutput
 from rows import every_row
+from sweeps import assert_refused, sweep
 
 DATA = Path(__file__).parents[1] / "data/degrade"
 RAID5 = (DATA / "raid5.stdout").read_text()
@@ -39,8 +38,7 @@ def zfs(members: int, *vdevs: Any) -> dict[str, Any]:
 
 
 def resolved(filesystem: Mapping[str, Any], **changes: Any) -> Any:
-    raw: dict[str, Any] = {"name": "s", "question": "?", "filesystems": {"f": dict(filesystem)}}
-    return resolve({**raw, "workloads": {"w": {**LOST, **changes}}}, where="s.yml").sweep
+    return sweep(filesystems={"f": dict(filesystem)}, workloads={"w": {**LOST, **changes}}).sweep
 
 
 def workload(**changes: Any) -> Workload:
@@ -145,9 +143,7 @@ def test_a_trial_that_did_not_lose_a_member_or_changed_a_file_gives_no_figures(
 def test_a_file_system_without_a_member_to_lose_is_skipped_with_the_reason(
     filesystem: dict[str, Any], changes: dict[str, Any], words: str
 ) -> None:
-    sweep = resolved(filesystem, **changes)
-    found = refusal(sweep.filesystems[0], sweep.workloads[0])
-    assert (words in found) if found and words else (found or "") == words
+    assert_refused(resolved(filesystem, **changes), words)
 
 
 @every_row(
@@ -161,11 +157,10 @@ def test_what_no_trial_can_do_is_an_error_of_its_key(changes: dict[str, Any], ke
 
 
 def test_it_is_no_neighbour() -> None:
-    raw: dict[str, Any] = {"name": "s", "question": "?", "filesystems": {"f": md("raid1")}, "neighbours": {"n": LOST}}
     dd = {"tool": "dd", "direction": "write", "count": 1, "beside": "n"}
-    sweep = resolve({**raw, "workloads": {"w": dd}}, where="s.yml").sweep
-    (fs,) = sweep.filesystems
-    assert "changes devices below" in str(neighbour_refusal(fs, fs, sweep.neighbours["n"], BoxFacts()))
+    asked = sweep(filesystems={"f": md("raid1")}, neighbours={"n": LOST}, workloads={"w": dd}).sweep
+    (fs,) = asked.filesystems
+    assert "changes devices below" in str(neighbour_refusal(fs, fs, asked.neighbours["n"], BoxFacts()))
 
 
 # --- which member -----------------------------------------------------------------------------------------------------

@@ -99,6 +99,13 @@ def clean(box: BoxConnection, run_dir: str) -> list[Leftover]:
     return remove_leftovers(box, below=(root, f"/dev/shm/{root.rpartition('/')[2]}"))
 
 
+def clean_all(box: BoxConnection, run_dir: str) -> list[Leftover]:
+    """The same, where nothing can be in its way."""
+    removed = clean(box, run_dir)
+    assert all(each.removed for each in removed), removed
+    return removed
+
+
 @contextmanager
 def prepared_run(box: BoxConnection, run_dir: str) -> Iterator[str]:
     """Yield the directory of a run that is interrupted wherever a test likes; nothing of it is left."""

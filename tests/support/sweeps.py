@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mountlab.core.cell_stop import CellStop
-from mountlab.core.model import Trial
+from mountlab.core.model import Sweep, Trial
+from mountlab.sweep.clients import refusal
 from mountlab.sweep.plan import PlannedTrial
 from mountlab.sweep.sweep_file import Resolved, resolve
 
@@ -58,6 +59,12 @@ def as_is(*, design: dict[str, Any] | None = None, **more: Any) -> Resolved:
     """The same without dropping caches: for a real box, where it would make all programs that other tests start be
     read from the disk again."""
     return sweep(design={"drop_caches": False, **(design or {})}, **more)
+
+
+def assert_refused(cell: Sweep, words: str) -> None:
+    """The one cell of a sweep cannot run, for a reason with these words; where there are none it can."""
+    found = refusal(cell.filesystems[0], cell.workloads[0])
+    assert (words in found) if found and words else (found or "") == words, found
 
 
 class Silent:

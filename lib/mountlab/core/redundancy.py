@@ -51,16 +51,12 @@ def plain_devices(fs: Filesystem) -> Array | str:
             return f"lvm {layer.options['kind']} moves blocks, or keeps more copies than one: {_PLAIN}"
     if fs.type == "zfs" and fs.stack:
         return f"a pool on layers has two that could look for errors: {_PLAIN}"
-    count = len(fs.devices) or fs.members
-    if not fs.stack:
-        redundant = redundant_array(fs) if fs.type == "zfs" else ""
-        members = redundant.members if isinstance(redundant, Array) else ()
-        return Array("zfs" if fs.type == "zfs" else "device", members, count=count)
-    lowest = fs.stack[0]
     redundant = redundant_array(fs)
     members = redundant.members if isinstance(redundant, Array) else ()
-    kind: Literal["md", "lvm"] = "md" if lowest.kind == "md" else "lvm"
-    return Array(kind, members, count=count - int(lowest.options.get("journal", 0)))
+    kind: Literal["md", "zfs", "lvm", "device"] = "zfs" if fs.type == "zfs" else "device"
+    if fs.stack:
+        kind = "md" if fs.stack[0].kind == "md" else "lvm"
+    return Array(kind, members, count=_with_data(fs))
 
 
 def _of_layer(fs: Filesystem) -> Array | str:
@@ -69,5 +65,10 @@ def _of_layer(fs: Filesystem) -> Array | str:
         return f"its lowest layer is {lowest.kind}, whose members Mountlab does not take away: {ALLOWED}"
     if lowest.options["level"] not in REDUNDANT_LEVELS:
         return f"md {lowest.options['level']} has no copies and no parity: {ALLOWED}"
-    count = (len(fs.devices) or fs.members) - int(lowest.options.get("journal", 0))
-    return Array("md", tuple(range(1, count + 1)))
+    return Array("md", tuple(range(1, _with_data(fs) + 1)))
+
+
+def _with_data(fs: Filesystem) -> int:
+    """Return how many devices below a file system hold data."""
+    journals = int(fs.stack[0].options.get("journal", 0)) if fs.stack else 0
+    return (len(fs.devices) or fs.members) - journals

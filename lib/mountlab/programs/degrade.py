@@ -11,7 +11,7 @@ from mountlab.core.options import Option
 from mountlab.core.redundancy import redundant_array
 from mountlab.core.resolution import Step
 from mountlab.core.shell import script_text
-from mountlab.core.units import MIB
+from mountlab.core.units import MIB, SECTOR_BYTES
 from mountlab.programs.dd import Dd
 from mountlab.tools import own_script
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written
@@ -23,7 +23,6 @@ LAYERS = "layer.sh"
 DATA_FILE = ".data"
 """Behind the name of the output directory, as that of dd: trial.sh removes it."""
 _STATES = ("healthy", "degraded")
-_SECTOR_BYTES = 512
 _TICKS_PER_S = 100
 """Of /proc/uptime."""
 _LOOKED_AT_BYTES = MIB
@@ -121,7 +120,7 @@ class Degrade(Tool):
         for state in _STATES:
             for side in ("read", "write"):
                 timings.append(notes.timing(f"{side}_{state}", 1))
-                rows.append(_rate(f"{side}_bandwidth", state, size, timings[-1]))
+                rows.append(timings[-1].rate(state, size, f"{side}_bandwidth"))
         rebuild = notes.timing("rebuild", 1)
         not_yet, whole = notes.numbers("ended", 2)
         rebuild = Timed(rebuild.seconds, rebuild.step_s + (whole - not_yet) / _TICKS_PER_S)
@@ -129,7 +128,7 @@ class Degrade(Tool):
         return [
             *rows,
             *rebuild.rows("rebuild"),
-            _rate("bandwidth", "rebuild", rebuilt, rebuild),
+            rebuild.rate("rebuild", rebuilt),
             own_script.elapsed(*timings, rebuild),
             *(Measurement(metric="bytes", label=side, value=moved, unit="B") for side in ("read", "write")),
         ]
@@ -154,12 +153,6 @@ class Degrade(Tool):
         return ("operation_latency", "read_bandwidth", "write_bandwidth")
 
 
-def _rate(metric: str, label: str, amount: int, timing: Timed) -> Measurement:
-    (seconds,) = timing.seconds
-    rate = amount / seconds
-    return Measurement(metric=metric, label=label, value=rate, unit="B/s", step=rate * timing.step_s / seconds)
-
-
 def _check_states(notes: Notes, size: int) -> int:
     """Return the bytes that were written to the member that came back. Raises ToolError unless the array was whole,
     then degraded, and whole again, the lost member was not used, and no file is other than it should be."""
@@ -175,8 +168,8 @@ def _check_states(notes: Notes, size: int) -> int:
     notes.require("files with the data of the overwrites", len(notes.of("kept")), 3)
     before, after, blank, rebuilt = (notes.numbers(name, 2) for name in ("before", "after", "blank", "rebuilt"))
     notes.require("sectors written to the lost member", after[1] - before[1], 0)
-    looked_at = (after[0] - before[0]) * _SECTOR_BYTES
+    looked_at = (after[0] - before[0]) * SECTOR_BYTES
     notes.require("bytes read from the lost member", looked_at, "none", good=looked_at < min(_LOOKED_AT_BYTES, size))
-    filled = (rebuilt[1] - blank[1]) * _SECTOR_BYTES
+    filled = (rebuilt[1] - blank[1]) * SECTOR_BYTES
     notes.require("bytes written to the member that came back", filled, "more than 0", good=filled > 0)
     return filled

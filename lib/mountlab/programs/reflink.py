@@ -159,10 +159,6 @@ class Reflink(Tool):
 
 def _measure(runs: list[Summary], label: str) -> list[Measurement]:
     """Return the rate of one pass of overwrites, and where each block has its own fsync its latencies."""
-    seconds, step_s = sum(run.seconds for run in runs), sum(run.step_s for run in runs)
-    rate = sum(run.copied for run in runs) / seconds
-    bandwidth = Measurement(metric="write_bandwidth", label=label, value=rate, unit="B/s", step=rate * step_s / seconds)
-    if len(runs) == 1:
-        return [bandwidth]
-    times = own_script.Timed(tuple(run.seconds for run in runs), step_s / len(runs))
-    return [bandwidth, *times.rows(label)]
+    times = own_script.Timed(tuple(run.seconds for run in runs), sum(run.step_s for run in runs) / len(runs))
+    bandwidth = times.rate(label, sum(run.copied for run in runs), "write_bandwidth")
+    return [bandwidth, *(times.rows(label) if len(runs) > 1 else [])]

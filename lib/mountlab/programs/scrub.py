@@ -12,16 +12,14 @@ from mountlab.core.options import Option
 from mountlab.core.redundancy import plain_devices
 from mountlab.core.resolution import Step
 from mountlab.core.shell import script_text
-from mountlab.core.units import KIB
+from mountlab.core.units import SECTOR_BYTES
 from mountlab.programs.dd import Dd
 from mountlab.programs.degrade import DATA_FILE, LAYERS
 from mountlab.tools import own_script
 from mountlab.tools.base import CACHE, GUESSED_BYTES_PER_S, Command, Manner, Tool, ToolOutput, Written
-from mountlab.tools.own_script import Notes
+from mountlab.tools.own_script import BLOCK_BYTES, Notes
 
 SCRIPT = "scrub.sh"
-BLOCK_BYTES = 4 * KIB
-_SECTOR_BYTES = 512
 _MOST_ERRORS = 1000
 _GUESSED_S = 10.0
 
@@ -119,10 +117,7 @@ class Scrub(Tool):
                 rows += timings[-1].rows(name)
         if "check" in notes.timed:
             (sectors,) = notes.numbers("scanned", 1)
-            (seconds,) = timings[1].seconds
-            rate = sectors * _SECTOR_BYTES / seconds
-            step = rate * timings[1].step_s / seconds
-            rows.append(Measurement(metric="bandwidth", label="check", value=rate, unit="B/s", step=step))
+            rows.append(timings[1].rate("check", sectors * SECTOR_BYTES))
         done = {"found": found, "healed": healed, "repaired": repaired}
         return [
             *(Measurement(metric="blocks", label=name, value=float(n), unit="1") for name, n in counts.items()),

@@ -102,10 +102,7 @@ class Send(Tool):
                 sent = _read_transferred(output.files.get(f"rsync.{state}", ""))
                 notes.require(f"files that rsync sent, {label}", sent, copied)
             timings.append(notes.timing(label, 1))
-            (latency,) = timings[-1].rows(label)
-            rate = copied * file_size / latency.value
-            step = rate * latency.step / latency.value
-            rows += [latency, Measurement(metric="bandwidth", label=label, value=rate, unit="B/s", step=step)]
+            rows += [*timings[-1].rows(label), timings[-1].rate(label, copied * file_size)]
         notes.require("states of the source that differ", len(sums), 2)
         moved = float((files + changed) * file_size)
         sides = ("read", "write") if options["to"] == "directory" else ("read",)

@@ -35,7 +35,7 @@ ZPOOL, ZFS = (
 )
 PROCESS_S = 0.002
 """For the plan's guess: the start of a program, which a script needs for each block or file that it changes."""
-_BLOCK_BYTES = 4 * KIB
+BLOCK_BYTES = 4 * KIB
 _MOST_FILES = 100_000
 
 
@@ -46,6 +46,12 @@ class Timed:
     seconds: tuple[float, ...]
     step_s: float
     """To what one of them is rounded, on average."""
+
+    def rate(self, label: str, amount: int, metric: str = "bandwidth") -> Measurement:
+        """Return at what rate `amount` bytes were moved in all of them."""
+        seconds = math.fsum(self.seconds)
+        value, step_s = amount / seconds, self.step_s * len(self.seconds)
+        return Measurement(metric=metric, label=label, value=value, unit="B/s", step=value * step_s / seconds)
 
     def rows(self, label: str, *, done: int = 1) -> list[Measurement]:
         """Return the mean time of the operation, and the longest of several. `done`: how often each of them did it."""
@@ -161,7 +167,7 @@ def changed_files(options: Mapping[str, Scalar]) -> int:
 def check_tree(tool: str, options: Mapping[str, Scalar], where: str) -> None:
     """Raise ParameterError for files that cannot be laid out, and for a change of nothing or of more than there is."""
     size, file_size = int(options["size"]), int(options["file_size"])
-    if not file_size or file_size % _BLOCK_BYTES:
+    if not file_size or file_size % BLOCK_BYTES:
         raise ParameterError(
             f"{tool} makes files of whole blocks",
             where=f"{where}.file_size",
@@ -195,7 +201,7 @@ MEMBER = Option(
 def check_member(tool: str, options: Mapping[str, Scalar], where: str) -> None:
     """Raise ParameterError for a file that is not of whole blocks, and for a device that no file system can have."""
     size, member = int(options["size"]), str(options["member"])
-    if not size or size % _BLOCK_BYTES:
+    if not size or size % BLOCK_BYTES:
         raise ParameterError(
             f"{tool} works on files of whole blocks",
             where=f"{where}.size",

@@ -83,7 +83,7 @@ class Lvm(LayerKind):
 
     def modules(self, layer: StackLayer) -> tuple[str, ...]:
         kind = str(layer.options["kind"])
-        module = "dm-raid" if kind.startswith("raid") else _MODULES.get(kind)
+        module = "dm-raid" if kind in _RAID else _MODULES.get(kind)
         return ("dm-mod", *((module,) if module else ()), *(("dm-integrity",) if "integrity" in layer.options else ()))
 
     def state_commands(self, layer: StackLayer, uuid: str) -> tuple[tuple[str, ...], ...]:
